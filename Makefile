@@ -1,0 +1,42 @@
+# Every target makes its own virtual environment (.venv) when there is none, and brings it up to
+# date when pyproject.toml has changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# Figures are drawn into files, so no screen is needed.
+export MPLBACKEND ?= Agg
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench
+
+help:
+	@echo 'make demo   draw the same data under several graphs, into demo/'
+	@echo 'make test   run the tests and the examples in the docstrings'
+	@echo 'make lint   check style, formatting and types'
+	@echo 'make bench  time the objectives beside those of other libraries'
+
+demo: $(VENV)/.installed-dev
+	$(BIN)/python examples/four_circles.py --out demo
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy src
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python benchmarks/objectives.py
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -e '.[dev]'
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install -e '.[dev,bench]'
+	@touch $@

@@ -1,0 +1,123 @@
+"""The pairs that an objective compares: the rows of z against the rows of z or of a teacher."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from likewise.graph.base import Graph
+from likewise.graph.edges import edge_energy
+from likewise.graph.views import ViewsGraph, across_views, views_energy
+
+
+class Pairs:
+    """The rectangular matrix A = G kron 1_V 1_U^T of n V rows against n U rows.
+
+    Without `self_pairs`, a row is not compared with itself: A is 0 where sample and view agree
+    (with a teacher, that is the same view of the same sample).
+    """
+
+    def __init__(
+        self, samples: Graph, views: int = 1, target_views: int = 1, *, self_pairs: bool = False
+    ) -> None:
+        self.samples = samples
+        self.views = views
+        self.target_views = target_views
+        self.self_pairs = self_pairs
+        self.shape = (samples.n * views, samples.n * target_views)
+
+    @classmethod
+    def of(cls, graph: Graph, target_views: int | None = None, *, self_pairs: bool) -> Pairs:
+        """The pairs of a graph over views, against `target_views` views (default: its own)."""
+        if isinstance(graph, ViewsGraph) or graph.n_views == 1:
+            views = graph.n_views
+            return cls(graph.samples, views, target_views or views, self_pairs=self_pairs)
+        if target_views not in (None, graph.n_views):
+            raise ValueError(
+                f"target has {target_views} views a sample, but single pairs of views were "
+                f"changed in this graph, which has {graph.n_views}: give a graph made by "
+                "views(v), or as many target views"
+            )
+        return cls(graph, self_pairs=self_pairs)
+
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no pair can be "different"."""
+        return self.samples.nonnegative
+
+    @property
+    def _shared_views(self) -> int:
+        return 0 if self.self_pairs else min(self.views, self.target_views)
+
+    def __matmul__(self, target: Tensor) -> Tensor:
+        """A t: for every row, the weighted sum of the rows that it is compared with."""
+        grouped = target.reshape(self.samples.n, self.target_views, -1)
+        product: Tensor = self.samples @ grouped.sum(dim=1)
+        product = product[:, None].expand(-1, self.views, -1)
+        shared = self._shared_views
+        if shared:
+            own = self.samples._diagonal(target.dtype)[:, None, None] * grouped[:, :shared]
+            if shared < self.views:
+                own = torch.nn.functional.pad(own, (0, 0, 0, self.views - shared))
+            product = product - own
+        return product.reshape(self.shape[0], -1)
+
+    def block(self, rows: Tensor, columns: Tensor, dtype: torch.dtype) -> Tensor:
+        """The dense block A[rows][:, columns]."""
+        block = self.samples._block(rows // self.views, columns // self.target_views, dtype)
+        if self.self_pairs:
+            return block
+        return block.masked_fill(self.is_self(rows[:, None], columns[None, :]), 0.0)
+
+    def is_self(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """Whether row and column are the same view of the same sample."""
+        if self.views == self.target_views:
+            return rows == columns
+        same_sample = rows // self.views == columns // self.target_views
+        return same_sample & (rows % self.views == columns % self.target_views)
+
+    def row_sums(self, dtype: torch.dtype, *, absolute: bool = False) -> Tensor:
+        """The total weight of the pairs of every row."""
+        degrees = self.samples._degrees(absolute, dtype) * self.target_views
+        sums = degrees[:, None].repeat(1, self.views)
+        shared = self._shared_views
+        if shared:
+            own = self.samples._diagonal(dtype)
+            sums[:, :shared] -= (own.abs() if absolute else own)[:, None]
+        return sums.reshape(-1)
+
+    def energy(self, z: Tensor, target: Tensor) -> Tensor:
+        """:math:`\\sum_{ij} A_{ij} |z_i - t_j|^2`, from differences."""
+        energy = views_energy(self.samples, z, target, self.views, self.target_views)
+        shared = self._shared_views
+        if shared and target is not z:
+            rows = z.reshape(self.samples.n, self.views, -1)[:, :shared]
+            columns = target.reshape(self.samples.n, self.target_views, -1)[:, :shared]
+            own = (rows - columns).square().sum(dim=(1, 2))
+            energy = energy - (self.samples._diagonal(z.dtype) * own).sum()
+        return energy
+
+    def negative_pairs(self, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+        """The pairs that are known to be different: rows, columns and their |weight|."""
+        i, j = self.samples._negative_entries()
+        weight = -self.samples._entries(i, j, dtype)
+        rows, columns = across_views(i, j, self.views, self.target_views)
+        weight = weight.repeat_interleave(self.views * self.target_views)
+        if not self.self_pairs:
+            keep = ~self.is_self(rows, columns)
+            rows, columns, weight = rows[keep], columns[keep], weight[keep]
+        return rows, columns, weight
+
+    def attraction(self, z: Tensor, target: Tensor, margin: float) -> tuple[Tensor, Tensor]:
+        """What pulls and what pushes, with a margin: the sums over pairs of
+        :math:`A^+_{ij} |z_i - t_j|^2` and of :math:`A^-_{ij} \\max(0, m - |z_i - t_j|)^2`
+        (without a margin, a pair that is different would repel without bound)."""
+        energy = self.energy(z, target)
+        if self.nonnegative:
+            return energy, z.new_zeros(())
+        rows, columns, weight = self.negative_pairs(z.dtype)
+        pull = energy + edge_energy(z, target, rows, columns, weight)
+        squares = (z[rows] - target[columns]).square().sum(dim=1)
+        # Two rows in one place have no direction to part in; the gradient there is 0, not NaN.
+        distance = torch.where(squares > 0, squares, 1.0).sqrt() * (squares > 0)
+        return pull, (weight * (margin - distance).clamp_min(0).square()).sum()

@@ -1,0 +1,165 @@
+"""Reductions over all pairs of rows that never hold the matrix of pairs.
+
+Small problems are dense and plain autograd. Large ones go through tiles (:mod:`.tiles`), keep one
+number per row, and compute every tile a second time in the backward pass. Where both sides are the
+same rows, only the tiles on and above the diagonal are visited.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, get_args
+
+import torch
+from torch import Tensor
+
+from likewise.information.precision import without_autocast
+from likewise.objectives.products import Precision, product
+from likewise.objectives.tiles import Job, Kernel, Tiled, log_weights, lowest, refined_
+
+DENSE_LIMIT = 4096 * 4096  # pairs; up to here the matrix of pairs is simply held
+
+
+class PairWeights(Protocol):
+    """Weights w_ik >= 0 of all pairs, given tile by tile.
+
+    They are constants. The backward pass asks for them again: they must not change in between.
+    """
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether w_ik = w_ki for all pairs."""
+
+    def tile(self, rows: slice, columns: slice, like: Tensor) -> Tensor | None:
+        """The dense block w[rows, columns] on the device of `like`; None where all of it is 1."""
+
+
+def row_logsumexp(
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    scale: float | Tensor = 1.0,
+    kernel: Kernel = "dot",
+    weights: PairWeights | None = None,
+    tile: int | None = None,
+    precision: Precision = "split",
+) -> Tensor:
+    r"""The logarithm of the weighted sum of exponentials over the keys, for every query:
+
+    :math:`\log \sum_k w_{ik} \exp(a_i\, s(q_i, k_k))`, shape (R,).
+
+    Weights that are all 0 give -inf, with a zero gradient. Differentiable twice where it is dense
+    and once where it is tiled.
+
+    Args:
+        queries: (R, d). Half precision is computed in float32.
+        keys: (M, d). The same tensor object as `queries` takes the symmetric path (half the
+            similarities), if the scale is one number and the weights are symmetric.
+        scale: the inverse temperature a, one number or (R,), a constant.
+        kernel: s is "dot" :math:`q \cdot k`, "squared-distance" :math:`-|q - k|^2` or "distance"
+            :math:`-|q - k|`, whose gradient at distance 0 is 0.
+        weights: w, by default all 1.
+        tile: rows and columns of a tile. By default dense up to `DENSE_LIMIT` pairs, above in
+            tiles of 4096 x 4096 pairs.
+        precision: how tiles of float32 are multiplied on an NVIDIA GPU: "split" as three TF32
+            products with the accuracy of float32, "ieee" in float32 itself.
+    """
+    scale = _checked(queries, keys, scale, kernel, tile, precision)
+    return _reduce(queries, keys, Job(kernel, scale, weights, tile, precision, summed=False))
+
+
+def row_kernel_sum(
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    kernel: Kernel,
+    weights: PairWeights,
+    scale: float | Tensor = 1.0,
+    tile: int | None = None,
+    precision: Precision = "split",
+) -> Tensor:
+    r"""The weighted sum of similarities to the keys, for every query:
+
+    :math:`\sum_k w_{ik}\, a_i\, s(q_i, k_k)`, shape (R,), with the arguments of `row_logsumexp`.
+
+    Distances of near pairs come from differences and keep their relative accuracy.
+    """
+    scale = _checked(queries, keys, scale, kernel, tile, precision)
+    total = _reduce(queries, keys, Job(kernel, 1.0, weights, tile, precision, summed=True))
+    # Constant along a row, the scale can wait until the sum is made.
+    return total * (scale[:, 0] if isinstance(scale, Tensor) else scale)
+
+
+def _checked(
+    queries: Tensor,
+    keys: Tensor,
+    scale: float | Tensor,
+    kernel: str,
+    tile: int | None,
+    precision: str,
+) -> float | Tensor:
+    """The scale as one number or a column; raises where an argument makes no sense."""
+    for name, rows in (("queries", queries), ("keys", keys)):
+        if rows.ndim != 2 or not rows.is_floating_point() or rows.shape[1] != queries.shape[1]:
+            raise ValueError(
+                f"{name} have shape {tuple(rows.shape)} and dtype {rows.dtype}: give floating "
+                "tensors of (rows, dimensions), as many dimensions in queries as in keys"
+            )
+    for name, value, options in (
+        ("kernel", kernel, get_args(Kernel)),
+        ("precision", precision, get_args(Precision)),
+    ):
+        if value not in options:
+            raise ValueError(f"{name} is {value!r}: give one of {', '.join(map(repr, options))}")
+    if tile is not None and tile < 1:
+        raise ValueError(f"tile is {tile}: give the rows of a tile, at least 1, or None")
+    if not isinstance(scale, Tensor):
+        return float(scale)
+    if scale.shape != queries.shape[:1] or scale.requires_grad:
+        raise ValueError(
+            f"scale has shape {tuple(scale.shape)} and requires_grad={scale.requires_grad}: give "
+            f"a number or constants of shape ({len(queries)},); to learn it, scale the queries"
+        )
+    return scale.to(queries.device, _dtype(queries, keys))[:, None]
+
+
+def _dtype(queries: Tensor, keys: Tensor) -> torch.dtype:
+    return torch.promote_types(torch.promote_types(queries.dtype, keys.dtype), torch.float32)
+
+
+@without_autocast
+def _reduce(queries: Tensor, keys: Tensor, job: Job) -> Tensor:
+    pairs = len(queries) * len(keys)
+    dense = pairs == 0 or (job.tile is None and pairs <= DENSE_LIMIT)
+    right = keys.to(_dtype(queries, keys))
+    left = right if queries is keys else queries.to(right.dtype)
+    if job.kernel != "dot":
+        # Distances do not depend on the origin; near it, their inner products lose fewer bits.
+        centre = right.detach().mean(0)
+        right = job.lift(right - centre)
+        left = right if queries is keys else job.lift(left - centre)
+    if not dense and queries is keys and job.symmetric:
+        tied: Tensor = Tiled.apply(None, right, job)
+        return tied
+    left = job.mirror(left)
+    if dense:
+        return _dense(left, right, job)
+    result: Tensor = Tiled.apply(left, right, job)
+    return result
+
+
+def _dense(queries: Tensor, keys: Tensor, job: Job) -> Tensor:
+    logits = product(queries, keys)
+    if job.refine:
+        logits = refined_(logits, queries, keys)
+    if job.root:
+        apart = logits.detach() < 0
+        # The inner `where` keeps the infinite slope of the root at 0 out of the gradient.
+        distances = torch.where(apart, -logits, 1.0).sqrt()
+        logits = torch.where(apart, distances, 0.0) * -job.scale
+    weights = job.weights_at(slice(0, len(queries)), slice(0, len(keys)), keys)
+    if job.summed:
+        return (logits if weights is None else logits * weights).sum(1)
+    if weights is None:
+        return logits.logsumexp(1)
+    result = (logits + log_weights(weights)).logsumexp(1)
+    return result.masked_fill(result.detach() < lowest(result.dtype) / 2, -torch.inf)

@@ -1,0 +1,13 @@
+"""What all tests share: tests marked ``gpu`` run only where there is a CUDA device."""
+
+import pytest
+import torch
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if torch.cuda.is_available():
+        return
+    needs_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if needs_gpu:
+        config.hook.pytest_deselected(items=needs_gpu)
+        items[:] = [item for item in items if not item.get_closest_marker("gpu")]
