@@ -34,7 +34,7 @@ def test_gradient_of_the_effective_rank_at_repeated_eigenvalues() -> None:
         assert gradcheck(lambda a: effective_rank((a + a.T) / 2), leaf)
 
 
-@pytest.mark.parametrize(("n", "dims"), [(10, 4), (64, 1024), (1000, 64), (200, 200)])
+@pytest.mark.parametrize(("n", "dims"), [(10, 4), (64, 512), (1000, 64), (200, 200)])
 def test_rank_one_reads_exactly_one(n: int, dims: int) -> None:
     generator = torch.Generator().manual_seed(n)
     z = torch.randn(n, 1, generator=generator) @ torch.randn(1, dims, generator=generator)
@@ -42,7 +42,7 @@ def test_rank_one_reads_exactly_one(n: int, dims: int) -> None:
     assert effective_rank(z.T @ z).item() == 1
 
 
-@pytest.mark.parametrize("size", [1, 7, 128, 512])
+@pytest.mark.parametrize("size", [1, 7, 100, 256])
 def test_identity_reads_exactly_its_size(size: int) -> None:
     assert rank_me(torch.eye(size)).item() == size
     assert rank_me(0.1 * torch.eye(size)).item() == size

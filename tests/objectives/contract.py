@@ -46,7 +46,8 @@ GRAPHS = {
 def dense(graph: Graph) -> Tensor:
     """G entry by entry, in float64, through its definition (not through `block`)."""
     nodes = torch.arange(graph.n)
-    return torch.stack([graph.entries(nodes, torch.full_like(nodes, j)) for j in nodes]).double()
+    columns = [torch.full_like(nodes, j) for j in nodes]
+    return torch.stack([graph.entries(nodes, j, dtype=torch.float64) for j in columns])
 
 
 class ObjectiveContract:

@@ -252,14 +252,14 @@ class Graph(ABC):
         )
         return in_kind(block, numpy and not isinstance(rows, Tensor))
 
-    def entries(self, i: Array, j: Array) -> Any:
+    def entries(self, i: Array, j: Array, *, dtype: torch.dtype | None = None) -> Any:
         """The entries ``G[i_k, j_k]`` of a list of pairs."""
         first, second = self._index("i", i), self._index("j", j)
         if first.shape != second.shape:
             raise ValueError(
                 f"i has {len(first)} indices and j has {len(second)}: give one j for every i"
             )
-        values = self._entries(first, second, torch.get_default_dtype())
+        values = self._entries(first, second, dtype or torch.get_default_dtype())
         return in_kind(values, is_numpy(i, j))
 
     def subset(self, rows: Array) -> Graph:

@@ -16,6 +16,9 @@ class FactoredGraph(Graph):
     Y is one of three: the identity (neither `labels` nor `codes` given), one-hot rows (`labels`,
     where -1 is a row of zeros), or any real matrix (`codes`). M is the identity (None), a
     diagonal (a vector) or a symmetric matrix.
+
+    Labels make every pair of labelled nodes known. Self-supervision does not: of two samples
+    nobody has said that they differ (`only_alike_known`).
     """
 
     def __init__(
@@ -29,6 +32,7 @@ class FactoredGraph(Graph):
         scale: Tensor | None = None,
         weight: float = 1.0,
         known_rows: Tensor | None = None,
+        only_alike_known: bool = False,
         device: torch.device | None = None,
     ) -> None:
         self.n = n
@@ -38,6 +42,7 @@ class FactoredGraph(Graph):
         self.scale = scale
         self.weight = weight
         self.known_rows = known_rows
+        self.only_alike_known = only_alike_known or (labels is None and codes is None)
         if codes is not None:
             self.rank = codes.shape[1]
         elif labels is not None:
@@ -79,6 +84,7 @@ class FactoredGraph(Graph):
             "scale": self.scale,
             "weight": self.weight,
             "known_rows": self.known_rows,
+            "only_alike_known": self.only_alike_known,
             "device": self._device,
         }
         return FactoredGraph(**{**fields, **changes})  # type: ignore[arg-type]
@@ -175,6 +181,8 @@ class FactoredGraph(Graph):
         if self.codes is not None:
             changes["codes"] = self.codes[rows]
             return self._copy(**changes)
+        if self.labels is None and len(torch.unique(rows)) == len(rows):
+            return self._copy(**changes)
         labels = self._labels_at(rows)
         if self.rank > 4 * len(rows) and (self.middle is None or self.middle.ndim == 1):
             # Most classes are absent: keep only those present, so that a batch costs a batch.
@@ -193,8 +201,8 @@ class FactoredGraph(Graph):
         return self._copy(weight=self.weight * factor)
 
     def _known(self) -> Graph:
-        if self.codes is None and self.labels is None:
-            return FactoredGraph(self.n, device=self._device)
+        if self.only_alike_known:
+            return self._copy(middle=None, scale=None, weight=1.0)
         return FactoredGraph(self.n, labels=self._known_nodes().long() - 1, n_classes=1)
 
     def _known_nodes(self) -> Tensor:

@@ -52,8 +52,9 @@ def check_semidefinite(values: Tensor, floor: Tensor, name: str, ridge: float = 
         given = f" (ridge={ridge:g} is too small)" if ridge else ""
         raise ValueError(
             f"{name} must be positive semi-definite, got the eigenvalue "
-            f"{float(values.min()):.3g}{given}; centre before forming a covariance, "
-            f"or add a ridge above {-float(values.min()):.3g} to {name}."
+            f"{float(values.min()):.3g}{given}; centre the rows before forming a "
+            f"covariance, form it in {values.dtype} rather than casting it, or add a ridge above "
+            f"{-float(values.min()):.3g} to {name}."
         )
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from likewise.information.precision import without_autocast
+
 
 def product_energy(a: Tensor, b: Tensor | None = None, *, diagonal: bool = True) -> Tensor:
     r""":math:`\sum_{kl} (A^\top B)_{kl}^2`, or the sum over :math:`k \ne l` alone.
@@ -56,6 +58,7 @@ class _ProductEnergy(torch.autograd.Function):
         return energy
 
     @staticmethod
+    @without_autocast
     def backward(ctx: Any, *gradients: Any) -> Any:
         a, b, *kept = ctx.saved_tensors
         if torch.is_grad_enabled():

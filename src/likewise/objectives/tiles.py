@@ -217,9 +217,7 @@ class _Tiles:
                 result[columns] = torch.logaddexp(result[columns], tile.logsumexp(0))
         return result.masked_fill_(result < lowest(result.dtype) / 2, -torch.inf), False
 
-    def slopes(
-        self, rows: slice, columns: slice, factor: Tensor, shift: Tensor | None
-    ) -> Tensor:
+    def slopes(self, rows: slice, columns: slice, factor: Tensor, shift: Tensor | None) -> Tensor:
         """A tile of D = d(sum_i g_i result_i) / dt, plus that of its transpose if symmetric.
 
         With w the weights and f the `factor`, D = f_i w_ij for a sum of kernels, f_i w_ij exp(t_ij)

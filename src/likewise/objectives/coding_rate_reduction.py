@@ -1,0 +1,120 @@
+"""Coding rate reduction: the whole fills the space, and each neighbourhood little of it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from likewise.graph import Graph
+from likewise.graph.views import ViewsGraph
+from likewise.information import coding_rate, log_det_identity_plus
+from likewise.objectives.base import Batch, Objective, Reduction, positive, unit_rows
+
+CHUNK = 1 << 22
+"""Numbers that are held at a time, for graphs that are no classes."""
+
+
+class MaximalCodingRateReduction(Objective):
+    r"""Maximal coding rate reduction (MCR\ :sup:`2`): :math:`-(R(Z) - R_c(Z \mid G))`.
+
+    .. math::
+        R_c = \frac{1}{2N} \sum_i \log\det\Bigl(I + \frac{d}{d_i \epsilon^2}
+              Z^\top \mathrm{diag}(G_{i\cdot}) Z\Bigr),
+        \qquad R = \tfrac12 \log\det\Bigl(I + \frac{d}{N\epsilon^2} Z^\top Z\Bigr)
+
+    on rows of norm 1, with :math:`d_i` the degree of row i. For classes this is the sum of
+    :math:`\frac{n_c}{2N} \log\det(I + \frac{d}{n_c \epsilon^2} Z_c^\top Z_c)` over them. Only
+    those alike shape a neighbourhood: a negative weight counts as 0, and a row that is alike to
+    nobody has no neighbourhood and costs nothing in :math:`R_c`. A rate is a sum over dimensions:
+    `reduction` changes nothing.
+
+    Classes cost their own size; any other graph costs one log-determinant a sample, recomputed in
+    the backward pass where the neighbourhoods do not fit in memory together.
+
+    Paper: Yu et al. 2020 (MCR\ :sup:`2`); matrix-ssl, equation 6, is its first term.
+
+    Args:
+        epsilon: the distortion that the code allows.
+        reduction: see :class:`Objective`.
+
+    Example:
+        >>> import torch
+        >>> from likewise import Graph
+        >>> z = torch.eye(2).repeat_interleave(2, dim=0)
+        >>> objective = MaximalCodingRateReduction()
+        >>> objective(z, Graph.from_labels(torch.tensor([0, 0, 1, 1])))  # orthogonal classes
+        tensor(-0.5108)
+        >>> objective(z, Graph.from_labels(torch.tensor([0, 1, 0, 1])))  # nothing is compressed
+        tensor(0.)
+    """
+
+    self_pairs = True
+    accepts_target = False
+
+    def __init__(self, epsilon: float = 0.5, *, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction=reduction)
+        self.epsilon = positive("epsilon", epsilon)
+
+    def _terms(self, batch: Batch) -> dict[str, Tensor]:
+        unit = unit_rows(batch.z)
+        scale = batch.dim / self.epsilon**2
+        labels = batch.graph.class_labels
+        total = (
+            neighbourhood_log_dets(unit, batch.graph, scale)
+            if labels is None
+            else class_log_dets(unit, labels, scale)
+        )
+        return {
+            "expansion": -coding_rate(unit, self.epsilon),
+            "compression": total / (2 * batch.n_rows),
+        }
+
+
+def class_log_dets(z: Tensor, labels: Tensor, scale: float) -> Tensor:
+    """sum_c n_c log det(I + scale / n_c Z_c^T Z_c); a label below 0 is no class.
+
+    Classes of like size are stacked, padded with rows of zeros (which change no determinant) to
+    less than twice their size; each stack uses the smaller of its n_c x n_c and d x d forms."""
+    order = torch.argsort(labels, stable=True)[int((labels < 0).sum()) :]
+    counts = torch.bincount(labels[order])
+    first = counts.cumsum(0) - counts
+    total = z.new_zeros(())
+    doublings = counts.clamp_min(1).to(torch.float64).log2().floor()
+    for size in torch.unique(doublings[counts > 0]).tolist():
+        members = ((doublings == size) & (counts > 0)).nonzero()[:, 0]
+        count = counts[members][:, None]
+        place = torch.arange(int(count.max()), device=z.device)
+        rows = order[(first[members][:, None] + place).clamp_max(len(order) - 1)]
+        share = torch.where(place < count, scale / count, 0.0).to(z.dtype)
+        log_dets = log_det_identity_plus(z[rows] * share.sqrt()[..., None], 1.0)
+        total = total + (count[:, 0] * log_dets).sum()
+    return total
+
+
+def neighbourhood_log_dets(z: Tensor, graph: Graph, scale: float) -> Tensor:
+    """sum_i log det(I + scale / d_i Z^T diag(G_i.) Z), some rows of G at a time."""
+    # All views of a sample have the same row of G.
+    views = graph.n_views if isinstance(graph, ViewsGraph) else 1
+    nodes = torch.arange(graph.n, device=z.device)
+    total = z.new_zeros(())
+    for tile in nodes[::views].split(max(1, CHUNK // graph.n)):
+        most = int((graph._block(tile, nodes, z.dtype) > 0).sum(dim=1).max())
+        for rows in tile.split(max(1, CHUNK // max(1, most * z.shape[1]))):
+            arguments = (z, graph, rows, most, scale)
+            if len(rows) * views == graph.n:
+                total = total + _log_dets_of_rows(*arguments)
+            else:  # what does not fit at once is computed again in the backward pass
+                total = total + checkpoint(
+                    _log_dets_of_rows, *arguments, use_reentrant=False, preserve_rng_state=False
+                )
+    return views * total
+
+
+def _log_dets_of_rows(z: Tensor, graph: Graph, rows: Tensor, most: int, scale: float) -> Tensor:
+    nodes = torch.arange(graph.n, device=z.device)
+    weights = graph._block(rows, nodes, z.dtype).clamp_min(0)
+    degrees = weights.sum(dim=1, keepdim=True)
+    weights, columns = weights.topk(max(1, most), dim=1)
+    share = scale * weights / torch.where(degrees > 0, degrees, 1.0)
+    return log_det_identity_plus(z[columns] * share.sqrt()[..., None], 1.0).sum()

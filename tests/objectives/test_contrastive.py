@@ -1,0 +1,408 @@
+"""The contrastive family against loops over the printed formulas."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from likewise import Graph
+from likewise.objectives import (
+    BalancedContrastive,
+    DecoupledContrastive,
+    GeneralizedNTXent,
+    InfoNCE,
+    NTXent,
+    PrototypeContrast,
+)
+from tests.objectives import contract
+
+
+def similarity(a: Tensor, b: Tensor, kind: str) -> float:
+    if kind == "cosine":
+        return float(a @ b / (a.norm() * b.norm()))
+    if kind == "dot":
+        return float(a @ b)
+    distance = float((a - b).square().sum()) ** 0.5
+    return -distance if kind == "distance" else -(distance**2)
+
+
+def naive_contrastive(
+    z: Tensor,
+    graph: Graph,
+    alpha: float | list[float],
+    weight: float,
+    divide: bool,
+    denominator: str,
+    kind: str = "cosine",
+    positives: str = "sum",
+    unknown: str = "negative",
+    anchors: list[int] | None = None,
+    target: Tensor | None = None,
+    negatives: Tensor | None = None,
+    batch_negatives: bool = True,
+) -> float:
+    """The module docstring of `contrastive`, pair by pair."""
+    views = graph.n_views
+    matrix = contract.dense(graph)
+    known = contract.dense(graph.known())
+    t = z if target is None else target
+    others = len(t) // (len(z) // views)
+    queue = [] if negatives is None else list(negatives)
+    rows = range(len(z)) if anchors is None else anchors
+    total = 0.0
+    for i in rows:
+        a = alpha[i] if isinstance(alpha, list) else alpha
+        groups = [None]
+        if denominator == "other-view":
+            groups = [v for v in range(others) if v != i % views]
+        for group in groups:
+            alike, candidates = [], []
+            for k in range(len(t)):
+                sample, view = divmod(k, others)
+                if group is not None and view != group:
+                    continue
+                g = float(matrix[i, sample * views])
+                is_self = sample == i // views and view == i % views
+                s = similarity(z[i], t[k], kind)
+                if g > 0 and not is_self:
+                    alike.append((g, s, t[k]))
+                base = 1.0 if batch_negatives else float(g > 0 and not is_self)
+                if unknown == "ignore" and not is_self:
+                    base = float(known[i, sample * views] > 0)
+                if denominator in ("negatives", "other-view") and g > 0:
+                    base = 0.0
+                if is_self:
+                    base = 1.0 if denominator == "all-and-self" else 0.0
+                elif batch_negatives:
+                    base += max(-g, 0.0)
+                if base:
+                    candidates.append((base, s))
+            candidates += [(1.0, similarity(z[i], q, kind)) for q in queue]
+            degree = sum(g for g, _, _ in alike)
+            if degree == 0:
+                continue
+            share = degree if positives == "sum" else 1.0
+            if positives == "log-mean":
+                pull = math.log(sum(g * math.exp(a * s) for g, s, _ in alike) / degree)
+            elif positives == "average":
+                rows_ = [x / x.norm() if kind == "cosine" else x for _, _, x in alike]
+                mean = sum(g * x for (g, _, _), x in zip(alike, rows_, strict=True)) / degree
+                pull = a * similarity(z[i], mean, kind)
+            else:
+                pull = a * sum(g * s for g, s, _ in alike) * share / degree
+            push = math.log(sum(w * math.exp(a * s) for w, s in candidates)) if candidates else 0.0
+            total += (-pull + weight * share * push) / (a if divide else 1.0)
+    return total / len(rows)
+
+
+class Family(contract.TwoViewForm, contract.PreventsCollapse):
+    settings: dict[str, Any] = {}
+    alpha, weight, divide, denominator = 2.0, 1.0, False, "all"
+
+    def naive(self, z: Tensor, graph: Graph, **arguments: Any) -> float:
+        options = {"kind" if k == "similarity" else k: v for k, v in self.settings.items()}
+        options.setdefault("denominator", self.denominator)
+        return naive_contrastive(
+            z, graph, self.alpha, self.weight, self.divide, **options, **arguments
+        )
+
+    def original(self, z1: Tensor, z2: Tensor) -> float:
+        """SimCLR's, DCL's and balanced eq. 17's two-view form, over 2m rows."""
+        rows = torch.nn.functional.normalize(torch.cat([z1, z2]), dim=1)
+        m, total = len(z1), 0.0
+        for i in range(2 * m):
+            partner = (i + m) % (2 * m)
+            excluded = {i} if self.denominator == "all" else {i, partner}
+            logs = [
+                self.alpha * float(rows[i] @ rows[k]) for k in range(2 * m) if k not in excluded
+            ]
+            push = math.log(sum(map(math.exp, logs)))
+            pull = self.alpha * float(rows[i] @ rows[partner])
+            total += (-pull + self.weight * push) / (self.alpha if self.divide else 1.0)
+        return total / (2 * m)
+
+
+class TestNTXent(Family):
+    def make(self, **changes):
+        return NTXent(0.5, **{**self.settings, **changes})
+
+
+class TestDecoupledContrastive(Family):
+    denominator = "negatives"
+
+    def make(self, **changes):
+        return DecoupledContrastive(0.5, **{**self.settings, **changes})
+
+
+class TestBalancedContrastive(Family):
+    alpha, weight, divide, denominator = 4.0, 1.5, True, "negatives"
+
+    def make(self, **changes):
+        return BalancedContrastive(4.0, 1.5, **{**self.settings, **changes})
+
+
+class TestGeneralizedNTXent(Family):
+    alpha, weight, divide = 3.0, 2.0, True
+
+    def make(self, **changes):
+        return GeneralizedNTXent(3.0, 2.0, **{**self.settings, **changes})
+
+
+class TestInfoNCE(Family):
+    denominator = "negatives"
+
+    def make(self, **changes):
+        return InfoNCE(2.0, **changes)
+
+    def naive(self, z, graph, **arguments):
+        anchors = list(range(0, len(z), graph.n_views))
+        return naive_contrastive(
+            z, graph, 2.0, 1.0, False, "negatives", anchors=anchors, **arguments
+        )
+
+    def original(self, z1, z2):
+        f1 = torch.nn.functional.normalize(z1, dim=1)
+        f2 = torch.nn.functional.normalize(z2, dim=1)
+        total = 0.0
+        for i in range(len(z1)):
+            others = [f for j in range(len(z1)) if j != i for f in (f1[j], f2[j])]
+            below = sum(math.exp(2.0 * float(f1[i] @ f)) for f in others)
+            total -= math.log(math.exp(2.0 * float(f1[i] @ f2[i])) / below)
+        return total / len(z1)
+
+
+class Variant(contract.ObjectiveContract):
+    """A setting of NT-Xent whose naive form is the general one."""
+
+    settings: dict[str, Any] = {}
+
+    def make(self, **changes):
+        return NTXent(0.5, **{**self.settings, **changes})
+
+    def naive(self, z, graph, **arguments):
+        options = {"kind" if k == "similarity" else k: v for k, v in self.settings.items()}
+        options.setdefault("denominator", "all")
+        return naive_contrastive(z, graph, 2.0, 1.0, False, **options, **arguments)
+
+
+class TestTeacher(Variant):
+    teacher = True
+
+
+class TestTeacherDecoupled(Variant):
+    teacher = True
+    settings = {"denominator": "negatives"}
+
+
+class TestQueue(Variant):
+    queue = True
+
+
+class TestQueueAlone(Variant):
+    """MoCo: the queue and the positive."""
+
+    teacher, queue = True, True
+    settings = {"batch_negatives": False}
+
+
+class TestSelfInDenominator(Variant):
+    settings = {"denominator": "all-and-self"}
+
+
+class TestOtherView(Variant):
+    graphs = ("self-supervised", "three-views", "labels-views", "partial", "mixed", "signed")
+    settings = {"denominator": "other-view"}
+
+    def test_needs_views(self):
+        with pytest.raises(ValueError, match=r"'other-view'.*views\(2\)"):
+            self.make().double()(torch.randn(3, 4).double(), Graph.identity(3))
+
+    def test_rejects_rows_that_do_not_match_the_graph(self):
+        super().test_rejects_rows_that_do_not_match_the_graph()
+
+
+class TestIgnoreUnknown(Variant):
+    settings = {"unknown": "ignore"}
+
+
+class TestMeanOfPositives(Variant):
+    """SupCon, L_out."""
+
+    settings = {"positives": "mean"}
+
+
+class TestLogMeanOfPositives(Variant):
+    """SupCon, L_in."""
+
+    settings = {"positives": "log-mean"}
+
+
+class TestAverageOfPositives(Variant):
+    settings = {"positives": "average"}
+
+
+class TestDotProduct(Variant):
+    settings = {"similarity": "dot"}
+
+
+class TestDistance(Variant):
+    settings = {"similarity": "distance"}
+
+
+class TestSquaredDistance(Variant):
+    settings = {"similarity": "squared-distance"}
+
+
+class TestAverageAtADistance(Variant):
+    settings = {"similarity": "squared-distance", "positives": "average"}
+
+
+class TestPrototypeContrast(contract.PreventsCollapse):
+    attract = "prototype"
+
+    def make(self, **changes):
+        return PrototypeContrast(0.7, attract=self.attract, **changes)
+
+    def naive(self, z, graph, target=None):
+        matrix = contract.dense(graph)
+        t = z if target is None else target
+        unit = torch.nn.functional.normalize(t, dim=1)
+        rows = torch.nn.functional.normalize(z, dim=1)
+        means = []
+        for i in range(len(z)):
+            mean = sum(
+                (max(float(matrix[i, k]), 0.0) * unit[k] for k in range(len(t))),
+                torch.zeros_like(z[0]),
+            )
+            means.append(mean / mean.norm() if mean.norm() > 0 else None)
+        total = 0.0
+        for i in range(len(z)):
+            if means[i] is None:
+                continue
+            pulled = means[i]
+            if self.attract == "views":
+                first = i - i % graph.n_views
+                pulled = unit[first : first + graph.n_views].mean(dim=0)
+                pulled = pulled / pulled.norm()
+            others = [
+                float(rows[i] @ means[j])
+                for j in range(len(z))
+                if matrix[i, j] <= 0 and means[j] is not None
+            ]
+            total += -float(rows[i] @ pulled) + 0.7 * (max(others) if others else 0.0)
+        return total / len(z)
+
+
+class TestPrototypeContrastWithTeacher(TestPrototypeContrast):
+    teacher = True
+
+    def test_collapse_scores_worse_than_spread(self):
+        """The collapse of both branches."""
+        super().test_collapse_scores_worse_than_spread()
+
+
+class TestPrototypeContrastOfViews(TestPrototypeContrast):
+    attract = "views"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: NTXent(0.0), "temperature is 0.0: give a number above 0"),
+        (lambda: NTXent(-1.0), "temperature is -1.0"),
+        (lambda: NTXent(float("nan")), "temperature is nan"),
+        (lambda: DecoupledContrastive(0), "temperature is 0"),
+        (lambda: InfoNCE(0.0), "inverse_temperature is 0.0"),
+        (lambda: BalancedContrastive(alpha=-2.0), "alpha is -2.0"),
+        (lambda: BalancedContrastive(weight=0.0), "weight is 0.0"),
+        (lambda: GeneralizedNTXent(weight=-1.0), "weight is -1.0"),
+        (lambda: NTXent(similarity="euclid"), "similarity is 'euclid': give one of 'cosine'"),
+        (lambda: NTXent(denominator="some"), "denominator is 'some'"),
+        (lambda: NTXent(positives="max"), "positives is 'max'"),
+        (lambda: NTXent(unknown="positive"), "unknown is 'positive'"),
+        (lambda: PrototypeContrast(weight=0.0), "weight is 0.0"),
+        (lambda: PrototypeContrast(attract="mean"), "attract is 'mean'"),
+    ],
+)
+def test_bad_parameters(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_temperature_per_row():
+    graph = Graph.identity(5).views(2)
+    z = torch.randn(10, 3, generator=torch.Generator().manual_seed(0)).double()
+    temperature = torch.linspace(0.2, 1.0, 10).double()
+    value = NTXent(0.5)(z, graph, temperature=temperature)
+    alphas = [1.0 / float(t) for t in temperature]
+    expected = naive_contrastive(z, graph, alphas, 1.0, False, "all")
+    assert value.item() == pytest.approx(expected)
+    with pytest.raises(ValueError, match=r"temperature has shape \(3,\) for 10 rows"):
+        NTXent(0.5)(z, graph, temperature=torch.ones(3))
+
+
+def test_sum_is_n_times_the_mean():
+    graph = Graph.identity(5).views(2)
+    z = torch.randn(10, 3, generator=torch.Generator().manual_seed(0)).double()
+    total = NTXent(0.5, reduction="sum")(z, graph)
+    assert total.item() == pytest.approx(10 * NTXent(0.5)(z, graph).item())
+
+
+def test_rows_without_positives_contribute_nothing():
+    """Answers alone: rows that nobody was asked about have no positive and no NaN."""
+    graph = Graph.from_edges(torch.tensor([0]), torch.tensor([1]), n=5)
+    z = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).double().requires_grad_()
+    for objective in (NTXent(0.5), DecoupledContrastive(0.5), NTXent(0.5, unknown="ignore")):
+        value = objective(z, graph)
+        expected = naive_contrastive(
+            z.detach(), graph, 2.0, 1.0, False, objective.denominator, unknown=objective.unknown
+        )
+        assert value.item() == pytest.approx(expected)
+        (gradient,) = torch.autograd.grad(value, z)
+        assert torch.isfinite(gradient).all()
+    nobody = Graph.from_edges(torch.tensor([0]), torch.tensor([1]), torch.tensor([-1.0]), n=5)
+    assert NTXent(0.5)(z, nobody).item() == 0.0
+
+
+def test_zero_rows_have_no_direction():
+    graph = Graph.identity(3).views(2)
+    z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).double()
+    z[2] = 0.0
+    z.requires_grad_()
+    value = NTXent(0.5)(z, graph)
+    value.backward()
+    assert torch.isfinite(value) and torch.isfinite(z.grad).all()
+
+
+@pytest.mark.parametrize("denominator", ["all", "negatives", "all-and-self"])
+@pytest.mark.parametrize("name", ["self-supervised", "labels-views", "mixed", "signed"])
+def test_tiles_agree_with_dense(monkeypatch, denominator, name):
+    """The tiled path, forced on a small batch: same value, same gradient."""
+    from likewise.objectives import pairwise, tiles
+
+    graph = contract.GRAPHS[name]()
+    z = torch.randn(graph.n, 4, generator=torch.Generator().manual_seed(0)).double()
+    results = []
+    for limit in (10**9, 0):
+        monkeypatch.setattr(pairwise, "DENSE_LIMIT", limit)
+        monkeypatch.setattr(tiles, "TILE", 5)
+        rows = z.clone().requires_grad_()
+        value = NTXent(0.5, denominator=denominator)(rows, graph)
+        value.backward()
+        results.append((value.item(), rows.grad))
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-12)
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-12, atol=1e-14)
+
+
+def test_invariant_to_rotation_and_scale():
+    graph = Graph.identity(6).views(2)
+    z = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)).double()
+    rotation, _ = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64))
+    scales = torch.rand(12, 1, dtype=torch.float64) + 0.5
+    for objective in (NTXent(0.5), BalancedContrastive(), PrototypeContrast()):
+        value = objective(z, graph).item()
+        assert objective((z * scales) @ rotation, graph).item() == pytest.approx(value)
