@@ -84,6 +84,26 @@ def test_float32_is_close_to_float64_at_every_scale(rank: int, scale: float) -> 
     assert leaf.grad is not None and leaf.grad.isfinite().all()
 
 
+def test_missing_rank_at_a_scale_beyond_float64() -> None:
+    z = torch.outer(torch.arange(1.0, 7), torch.arange(1.0, 5)).double()
+    z[:, 0] += 1  # rank 2, in whole numbers
+    values = np.linalg.svd(z.numpy(), compute_uv=False)[:2]
+    leaf = z.clone().requires_grad_()
+    value = log_det_identity_plus(leaf, 1e18)
+    assert value.item() == pytest.approx(np.log1p(1e18 * values**2).sum())
+    value.backward()
+    # doubling z adds log 4 for each of the two: sum of z times the gradient is 2 for each
+    assert float((z * leaf.grad).sum()) == pytest.approx(4)
+
+
+def test_the_smaller_form_is_used() -> None:
+    z = naive.unit_rows(3, 50_000, seed=0, dtype=torch.float32)  # 50,000 squared would not fit
+    assert coding_rate(z).item() == pytest.approx(naive.log_det(z.T, 4 * 50_000 / 3) / 2, rel=1e-5)
+    assert coding_rate(z.T).item() == pytest.approx(
+        naive.log_det(z.T, 4 * 3 / 50_000) / 2, abs=1e-6
+    )
+
+
 def test_rotation_of_rows_and_of_dimensions() -> None:
     z = naive.unit_rows(5, 8, seed=3)
     turned = naive.rotation(5, seed=0) @ z @ naive.rotation(8, seed=1)

@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from likewise.information import matrix_cross_entropy, matrix_kl, uniform_cross_entropy
+from likewise.information import (
+    matrix_cross_entropy,
+    matrix_kl,
+    matrix_log,
+    uniform_cross_entropy,
+)
 from tests.information import naive
 
 UNIFORM = torch.eye(5, dtype=torch.float64) / 5
@@ -93,6 +98,9 @@ def test_kl_of_nearby_matrices_does_not_cancel_in_float32() -> None:
     exact = naive.kl(p, q)  # about 1e-5, where tr(P log P) is about 10
     assert matrix_kl(p.float(), q.float()).item() == pytest.approx(exact, rel=0.02)
     assert matrix_kl(p.float(), p.float()).item() < 1e-9
+    # a small scale adds log p = -14 to every logarithm, and nothing to the divergence
+    small = matrix_kl(1e-6 * p.float(), 1e-6 * q.float()).item()
+    assert small == pytest.approx(1e-6 * exact, rel=0.02)
 
 
 @BOTH
@@ -108,6 +116,27 @@ def test_ridge_goes_to_both(function: Divergence, reference: Reference) -> None:
     assert matrix_kl(p, p, ridge=0.3).item() == pytest.approx(0, abs=1e-14)
 
 
+def test_a_ridge_below_round_off_is_kept() -> None:
+    q = torch.diag(torch.tensor([1e6, 1.0, 0.0]))
+    p = torch.diag(torch.tensor([0.0, 0.0, 1.0]))
+    # float32 cannot hold 1e6 + 1e-3, but the eigenvalue 0 becomes 1e-3
+    expected = -np.log(1e-3) - 1e-3 * (np.log(1e6) + np.log(1e-3)) + 1e6 + 1
+    value = matrix_cross_entropy(p, q, ridge=1e-3)
+    assert value.item() == pytest.approx(expected, abs=0.1)
+    log = matrix_log(q, ridge=1e-3).diagonal()
+    np.testing.assert_allclose(log, np.log([1e6, 1.001, 1e-3]), atol=1e-4)
+
+
+@BOTH
+def test_ridge_may_lift_negative_eigenvalues(function: Divergence, reference: Reference) -> None:
+    p, q = naive.repeated([-0.1, 0.5, 1.0], seed=0), naive.repeated([-0.2, 0.4, 2.0], seed=1)
+    lift = 0.5 * torch.eye(3, dtype=torch.float64)
+    value = function(p, q, ridge=0.5)
+    assert value.item() == pytest.approx(reference(p + lift, q + lift), abs=1e-9)
+    with pytest.raises(ValueError, match="p must be positive semi-definite.*ridge=0.05 is too"):
+        function(p, torch.eye(3), ridge=0.05)
+
+
 @BOTH
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_infinite_when_p_leaves_the_range_of_q(
@@ -118,8 +147,12 @@ def test_infinite_when_p_leaves_the_range_of_q(
     p = (torch.eye(6, dtype=dtype) / 6).requires_grad_()
     value = function(p, q)
     assert value.item() == float("inf")
-    for gradient in torch.autograd.grad(value, (p, q)):
-        assert gradient.isfinite().all()
+    in_p, in_q = torch.autograd.grad(value, (p, q))
+    assert in_p.isfinite().all() and in_q.isfinite().all()
+    # descent moves P out of the kernel and raises Q on it
+    hidden = naive.array(torch.linalg.svd(rows.double()).Vh[-1])
+    assert hidden @ naive.array(in_p) @ hidden > 5
+    assert hidden @ naive.array(in_q) @ hidden < -1e3
     other = naive.unit_rows(3, 6, seed=1, dtype=dtype)
     assert function(other.T @ other, q.detach()).item() == float("inf")
     assert function(p.detach(), torch.zeros(6, 6, dtype=dtype)).item() == float("inf")
@@ -254,8 +287,8 @@ def test_uniform_cross_entropy(name: str, ridge: float, weight: float | None) ->
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_uniform_cross_entropy_close_to_singular(dtype: torch.dtype) -> None:
     # Cholesky cannot be trusted here; with eigenvalues the two functions agree on what is singular.
-    for n in (8, 63):
-        rows = naive.unit_rows(n, 64, seed=n, dtype=dtype)
+    for n, seed in [(8, 0), (63, 1), (63, 2), (63, 3), (63, 4), (63, 5)]:
+        rows = naive.unit_rows(n, 64, seed, dtype=dtype)
         q = (rows.T @ rows / n).requires_grad_()
         value = uniform_cross_entropy(q)
         assert value.item() == float("inf")
@@ -269,6 +302,16 @@ def test_uniform_cross_entropy_close_to_singular(dtype: torch.dtype) -> None:
     )
     assert uniform_cross_entropy(faint.to(dtype), ridge=0.01).item() == pytest.approx(
         expected, rel=1e-3
+    )
+
+
+def test_uniform_cross_entropy_of_zeros() -> None:
+    zero = torch.zeros(2, 3, 3, requires_grad=True)
+    value = uniform_cross_entropy(zero)
+    assert value.tolist() == [float("inf")] * 2
+    assert torch.autograd.grad(value.sum(), zero)[0].isfinite().all()
+    assert uniform_cross_entropy(zero.detach(), ridge=0.5)[0].item() == pytest.approx(
+        naive.cross_entropy((1 / 3 + 0.5) * torch.eye(3), 0.5 * torch.eye(3))
     )
 
 

@@ -71,9 +71,7 @@ def test_a_batch_is_one_matrix_after_another() -> None:
 def test_log_turns_with_the_matrix() -> None:
     a, turn = naive.positive_definite(5, seed=5), naive.rotation(5, seed=6)
     expected = naive.array(turn) @ naive.log(a) @ naive.array(turn).T
-    np.testing.assert_allclose(
-        matrix_log(turn @ a @ turn.T, symmetrize=True), expected, atol=1e-10
-    )
+    np.testing.assert_allclose(matrix_log(turn @ a @ turn.T, symmetrize=True), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 7])

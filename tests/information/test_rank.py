@@ -80,6 +80,16 @@ def test_invariances() -> None:
     )
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e30])
+def test_float32_at_extreme_scales(scale: float) -> None:
+    # the squares of these entries are not float32 numbers
+    z = naive.unit_rows(6, 12, seed=2, dtype=torch.float32)
+    values = np.linalg.svd(z.double().numpy(), compute_uv=False)
+    assert rank_me(scale * z).item() == pytest.approx(naive.exponential_entropy(values), rel=1e-5)
+    rank = effective_rank(scale * (z.T @ z)).item()
+    assert rank == pytest.approx(naive.exponential_entropy(values**2), rel=1e-5)
+
+
 def test_batch_half_and_autocast() -> None:
     z = torch.stack([naive.unit_rows(8, 4, seed=s, dtype=torch.float32) for s in range(3)])
     expected = [

@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise.objectives import pairwise, products, tiles
 from likewise.objectives.pairwise import row_kernel_sum, row_logsumexp
+from likewise.objectives.tiles import NoSelf
 
 KERNELS = ("dot", "squared-distance", "distance")
 
@@ -512,3 +513,64 @@ def test_cuda_holds_tiles_only():
     row_logsumexp(z, z, scale=10.0).mean().backward()
     assert torch.cuda.max_memory_allocated() < 2**30
     assert bool(z.grad.isfinite().all())
+
+
+class Random:
+    """Any weights, with a row of zeros."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        generator = torch.Generator().manual_seed(4)
+        self.matrix = torch.rand(rows, columns, generator=generator, dtype=torch.float64)
+        self.matrix[1] = 0.0
+        self.symmetric = False
+
+    def tile(self, rows: slice, columns: slice, like: torch.Tensor) -> torch.Tensor:
+        return self.matrix[rows, columns].to(like.dtype)
+
+
+@pytest.mark.parametrize("weights", [None, NoSelf(), Random(6, 6)])
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_known_bound_changes_nothing(weights, tied):
+    """The path that holds exponentials: same value, gradient and second gradient."""
+    generator = torch.Generator().manual_seed(0)
+    z = torch.nn.functional.normalize(torch.randn(6, 3, generator=generator).double(), dim=1)
+    other = z.flip(0).clone()
+
+    def value(rows, bound):
+        keys = rows if tied else other * rows.sum()
+        logs = row_logsumexp(rows, keys, scale=2.0, weights=weights, bound=bound)
+        return torch.where(torch.isfinite(logs), logs, 0.0).square().sum()
+
+    z.requires_grad_()
+    torch.testing.assert_close(value(z, 50.0), value(z, None))
+    (first,) = torch.autograd.grad(value(z, 50.0), z)
+    (second,) = torch.autograd.grad(value(z, None), z)
+    torch.testing.assert_close(first, second)
+    assert torch.autograd.gradcheck(lambda rows: value(rows, 50.0), (z,))
+    assert torch.autograd.gradgradcheck(lambda rows: value(rows, 50.0), (z,))
+
+
+def test_no_self_excludes_the_diagonal_of_any_tile():
+    z = torch.randn(7, 3, generator=torch.Generator().manual_seed(0)).double()
+    expected = [
+        math.log(sum(math.exp(float(z[i] @ z[k])) for k in range(7) if k != i)) for i in range(7)
+    ]
+    for tile in (None, 2, 3, 7):
+        for keys in (z, z.clone()):
+            result = row_logsumexp(z, keys, weights=NoSelf(), tile=tile)
+            assert result.tolist() == pytest.approx(expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["split", "ieee"])
+def test_fused_tiles_agree_with_float64(precision):
+    z = torch.randn(1000, 40, generator=torch.Generator().manual_seed(0)).cuda()
+    z = torch.nn.functional.normalize(z, dim=1)
+    rows = z.clone().requires_grad_()
+    row_logsumexp(
+        rows, rows, scale=5.0, weights=NoSelf(), tile=300, precision=precision
+    ).square().sum().backward()
+    exact = z.double().requires_grad_()
+    logits = (5.0 * exact @ exact.T).fill_diagonal_(-torch.inf)
+    logits.logsumexp(1).square().sum().backward()
+    assert (rows.grad - exact.grad).norm() / exact.grad.norm() < 2e-6

@@ -362,7 +362,12 @@ class Graph(ABC):
         """The pairs that an objective compares: rows against (a teacher's) rows."""
         from likewise.graph.pairs import Pairs
 
-        return Pairs.of(self, target_views, self_pairs=self_pairs)
+        # A graph does not change, so that what its pairs look up once serves every step.
+        known: dict[tuple[int | None, bool], Pairs] = self.__dict__.setdefault("_pairs", {})
+        key = (target_views, self_pairs)
+        if key not in known:
+            known[key] = Pairs.of(self, target_views, self_pairs=self_pairs)
+        return known[key]
 
     def norm_squared(self) -> float:
         """The squared Frobenius norm of G, without building it."""
@@ -376,7 +381,8 @@ class Graph(ABC):
 
     def to(self, device: torch.device | str) -> Graph:
         """The graph on a device; it answers in tensors from there on."""
-        device = torch.device(device)
+        # A plain "cuda" and "cuda:0" are the same place but do not compare equal.
+        device = torch.empty(0, device=device).device
         if device == self.device and not self.answers_numpy:
             return self
         return self._to(device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -25,6 +27,7 @@ class Pairs:
         self.target_views = target_views
         self.self_pairs = self_pairs
         self.shape = (samples.n * views, samples.n * target_views)
+        self._positive_row_sums: dict[torch.dtype, Tensor] = {}
 
     @classmethod
     def of(cls, graph: Graph, target_views: int | None = None, *, self_pairs: bool) -> Pairs:
@@ -49,14 +52,25 @@ class Pairs:
     def _shared_views(self) -> int:
         return 0 if self.self_pairs else min(self.views, self.target_views)
 
+    @cached_property
+    def _own_weight(self) -> Tensor | None:
+        """G_ii, (n, 1, 1), where a row could meet itself; None where all of them are 1."""
+        diagonal = self.samples._diagonal(torch.float64)
+        return None if bool((diagonal == 1).all()) else diagonal[:, None, None]
+
     def __matmul__(self, target: Tensor) -> Tensor:
         """A t: for every row, the weighted sum of the rows that it is compared with."""
         grouped = target.reshape(self.samples.n, self.target_views, -1)
-        product: Tensor = self.samples @ grouped.sum(dim=1)
-        product = product[:, None].expand(-1, self.views, -1)
+        total = grouped.sum(dim=1) if self.target_views > 1 else grouped[:, 0]
+        product: Tensor = (self.samples @ total)[:, None]
         shared = self._shared_views
+        if shared == self.views == self.target_views and self._own_weight is None:
+            return (product - grouped).reshape(self.shape[0], -1)
+        product = product.expand(-1, self.views, -1)
         if shared:
-            own = self.samples._diagonal(target.dtype)[:, None, None] * grouped[:, :shared]
+            own = grouped[:, :shared]
+            if self._own_weight is not None:
+                own = self._own_weight.to(target.dtype) * own
             if shared < self.views:
                 own = torch.nn.functional.pad(own, (0, 0, 0, self.views - shared))
             product = product - own
@@ -75,6 +89,26 @@ class Pairs:
             return rows == columns
         same_sample = rows // self.views == columns // self.target_views
         return same_sample & (rows % self.views == columns % self.target_views)
+
+    def positive_sums(self, target: Tensor) -> Tensor:
+        """A+ t, with A+ the pairs that are alike: A without its negative entries."""
+        sums = self @ target
+        if self.nonnegative:
+            return sums
+        rows, columns, weight = self.negative_pairs(target.dtype)
+        return sums.index_add(0, rows, weight[:, None] * target[columns])
+
+    def positive_row_sums(self, dtype: torch.dtype) -> Tensor:
+        """The row sums of A+."""
+        if dtype not in self._positive_row_sums:
+            sums = self.row_sums(dtype)
+            if not self.nonnegative:
+                rows, _, weight = self.negative_pairs(dtype)
+                sums = sums.index_add(0, rows, weight)
+            # A difference of sums: what is left of nothing is round-off.
+            floor = 1e-6 * sums.abs().max()
+            self._positive_row_sums[dtype] = torch.where(sums > floor, sums, 0.0)
+        return self._positive_row_sums[dtype]
 
     def row_sums(self, dtype: torch.dtype, *, absolute: bool = False) -> Tensor:
         """The total weight of the pairs of every row."""

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from likewise.information import checks
+from likewise.information.derivatives import needs_gradient, singular_values, with_gradient
 from likewise.information.precision import rounding, wide, without_autocast
-from likewise.information.spectrum import needs_gradient, singular_values, with_gradient
 
 
 @without_autocast

@@ -7,16 +7,10 @@ from torch import Tensor
 
 from likewise.information import checks
 from likewise.information.checks import Method
+from likewise.information.derivatives import log_divided_differences, with_gradient
 from likewise.information.logarithm import taylor_log
-from likewise.information.precision import rounding, without_autocast
-from likewise.information.spectrum import (
-    Spectrum,
-    check_semidefinite,
-    decompose,
-    log_divided_differences,
-    round_off,
-    with_gradient,
-)
+from likewise.information.precision import frobenius, rounding, without_autocast
+from likewise.information.spectrum import Spectrum, check_semidefinite, decompose, round_off
 
 _SYMMETRIZE = "pass symmetrize=True to take (Q + Q^T) / 2, or method='taylor'"
 _SYMMETRIC_P = "pass its symmetric part (p + p.mT) / 2"
@@ -74,10 +68,10 @@ def matrix_cross_entropy(
         return _trace(right - left @ log)
     right = checks.symmetric(right, "q", q.dtype, _SYMMETRIZE)
     spectrum = decompose(right, "q", q.dtype, ridge)
-    _check_semidefinite_quickly(left, p.dtype)
+    _check_semidefinite_quickly(left, p.dtype, ridge)
     rotated = _rotated(left, spectrum, ridge)
     mass = rotated.diagonal(dim1=-2, dim2=-1)
-    infinite = _leaves_range(mass, spectrum, left, p.dtype)
+    infinite = _leaves_range(rotated, spectrum, left, p.dtype)
     terms = spectrum.values - torch.where(spectrum.kernel, 0.0, mass * spectrum.floored.log())
     return with_gradient(
         torch.where(infinite, torch.inf, terms.sum(-1)),
@@ -138,7 +132,7 @@ def matrix_kl(
     of_q = decompose(right, "q", q.dtype, ridge)
     of_p = decompose(left, "p", p.dtype, ridge)
     rotated = _rotated(left, of_q, ridge)
-    infinite = _leaves_range(rotated.diagonal(dim1=-2, dim2=-1), of_q, left, p.dtype)
+    infinite = _leaves_range(rotated, of_q, left, p.dtype)
     overlap = (of_p.vectors.mT @ of_q.vectors).square()
     terms = overlap * _scalar_kl(of_p.values[..., :, None], of_q.floored[..., None, :])
     value = torch.where(of_q.kernel[..., None, :], 0.0, terms).sum((-2, -1))
@@ -187,19 +181,28 @@ def uniform_cross_entropy(
     matrix = checks.symmetric(matrix, "q", q.dtype, "pass symmetrize=True to take (Q + Q^T) / 2")
     identity = torch.eye(size, dtype=matrix.dtype, device=matrix.device)
     lifted = matrix.detach() + ridge * identity
-    factor, failed = torch.linalg.cholesky_ex(lifted)
-    inverse = torch.cholesky_inverse(factor)
-    noise = rounding(q.dtype) * torch.linalg.matrix_norm(lifted)
-    least = 1 / torch.linalg.matrix_norm(inverse)  # no eigenvalue is smaller
-    if bool(((failed == 0) & (least > noise)).all()):
-        pivots = factor.diagonal(dim1=-2, dim2=-1)
-        value = _trace(lifted) - 2 * share * pivots.log().sum(-1)
+    known = _log_det_and_inverse(lifted, q.dtype)
+    if known is not None:
+        log_det, inverse = known
+        value = _trace(lifted) - share * log_det
     else:  # close to singular: only the eigenvalues can tell
         spectrum = decompose(matrix, "q", q.dtype, ridge)
         value = (spectrum.values - share * spectrum.floored.log()).sum(-1)
         value = torch.where(spectrum.kernel.any(-1), torch.inf, value)
         inverse = spectrum.compose(1 / spectrum.floored)
     return with_gradient(value, (matrix, identity - share * inverse))
+
+
+def _log_det_and_inverse(a: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
+    """By Cholesky, or None if an eigenvalue may be zero to working precision."""
+    factor, failed = torch.linalg.cholesky_ex(a)
+    if bool(failed.any()):
+        return None
+    inverse = torch.cholesky_inverse(factor)
+    least = 1 / frobenius(inverse)  # no eigenvalue is smaller
+    if not bool((least > rounding(dtype) * frobenius(a)).all()):
+        return None
+    return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1), inverse
 
 
 def _options(ridge: float, method: str, order: int) -> tuple[float, Method, int]:
@@ -232,14 +235,14 @@ def _taylor_terms(
     return left + lift, right + lift, taylor_log(right, order, shift)
 
 
-def _check_semidefinite_quickly(p: Tensor, dtype: torch.dtype) -> None:
-    """Raise unless P is positive semi-definite: Cholesky answers most cases, else eigenvalues."""
+def _check_semidefinite_quickly(p: Tensor, dtype: torch.dtype, ridge: float) -> None:
+    """Raise unless P + ridge I is positive semi-definite: Cholesky, and eigenvalues in doubt."""
     p = p.detach()
-    norm = torch.linalg.matrix_norm(p)[..., None, None]
-    lift = rounding(dtype) * norm * torch.eye(p.shape[-1], dtype=p.dtype, device=p.device)
-    if bool((torch.linalg.cholesky_ex(p + lift).info != 0).any()):
+    identity = torch.eye(p.shape[-1], dtype=p.dtype, device=p.device)
+    lift = rounding(dtype) * frobenius(p)[..., None, None] + ridge
+    if bool((torch.linalg.cholesky_ex(p + lift * identity).info != 0).any()):
         values = torch.linalg.eigvalsh(p)
-        check_semidefinite(values, round_off(values, dtype), "p")
+        check_semidefinite(values, round_off(values, dtype), "p", ridge)
 
 
 def _rotated(p: Tensor, of_q: Spectrum, ridge: float) -> Tensor:
@@ -249,18 +252,18 @@ def _rotated(p: Tensor, of_q: Spectrum, ridge: float) -> Tensor:
     return inner
 
 
-def _leaves_range(mass: Tensor, of_q: Spectrum, p: Tensor, dtype: torch.dtype) -> Tensor:
-    """Whether P has mass on the kernel of Q, (...).
+def _leaves_range(rotated: Tensor, of_q: Spectrum, p: Tensor, dtype: torch.dtype) -> Tensor:
+    """Whether P has mass on the kernel of Q, (...): the block of U^T P U there is not round-off.
 
     Round-off turns the kernel by an angle of at most floor / gap, where gap is the least non-zero
     eigenvalue of Q, and moves a share of the square of it onto the kernel.
     """
-    norm = torch.linalg.matrix_norm(p.detach())[..., None]
-    gap = torch.where(of_q.kernel, torch.inf, of_q.values).amin(-1, keepdim=True)
-    turn = (of_q.floor / gap).square().clamp_max(torch.finfo(mass.dtype).eps ** 0.5)
-    allowed = norm * (rounding(dtype) + turn)
-    outside: Tensor = of_q.kernel & (mass > allowed)
-    return outside.any(-1)
+    inside = of_q.kernel[..., :, None] & of_q.kernel[..., None, :]
+    mass = frobenius(torch.where(inside, rotated, 0.0))
+    gap = torch.where(of_q.kernel, torch.inf, of_q.values).amin(-1)
+    turn = (of_q.floor[..., 0] / gap).square().clamp_max(torch.finfo(p.dtype).eps ** 0.5)
+    allowed: Tensor = frobenius(p.detach()) * (rounding(dtype) + turn)
+    return mass > allowed
 
 
 def _gradient_in_q(rotated: Tensor, of_q: Spectrum, infinite: Tensor) -> Tensor:

@@ -6,13 +6,9 @@ import torch
 from torch import Tensor
 
 from likewise.information import checks
+from likewise.information.derivatives import eigenvalues, with_gradient
 from likewise.information.precision import wide, without_autocast
-from likewise.information.spectrum import (
-    check_semidefinite,
-    eigenvalues,
-    round_off,
-    with_gradient,
-)
+from likewise.information.spectrum import check_semidefinite, round_off
 
 _REMEDY = "pass its symmetric part (a + a.mT) / 2"
 

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from likewise.information import checks
 from likewise.information.checks import Method
+from likewise.information.derivatives import log_divided_differences, spectral_function
 from likewise.information.precision import without_autocast
-from likewise.information.spectrum import decompose, log_divided_differences, spectral_function
+from likewise.information.spectrum import decompose
 
 
 @without_autocast
@@ -75,7 +76,7 @@ def matrix_log(
             f"precision in {matrix.dtype}; pass ridge={1e-4 * (largest or 1.0):.1g}, for example."
         )
     differences = log_divided_differences(spectrum.values)
-    return spectral_function(matrix, spectrum, spectrum.values.log(), differences)
+    return spectral_function(matrix, spectrum.vectors, spectrum.values.log(), differences)
 
 
 def taylor_log(a: Tensor, order: int, ridge: float) -> Tensor:

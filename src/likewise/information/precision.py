@@ -40,6 +40,12 @@ def wide(x: Tensor) -> Tensor:
     return x.to(torch.float32 if x.device.type == "mps" else torch.float64)
 
 
+def frobenius(a: Tensor) -> Tensor:
+    """Frobenius norm (...) of matrices (..., m, n); the squares neither overflow nor vanish."""
+    norm: Tensor = torch.linalg.vector_norm(wide(a), dim=(-2, -1))
+    return norm.to(a.dtype)
+
+
 def rounding(dtype: torch.dtype) -> float:
     """Round-off in an eigenvalue or singular value, as a share of the Frobenius norm.
 

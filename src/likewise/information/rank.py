@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from likewise.information import checks
+from likewise.information.derivatives import singular_values
 from likewise.information.entropy import normalised_entropy, semidefinite_eigenvalues
 from likewise.information.precision import without_autocast
-from likewise.information.spectrum import round_off, singular_values
+from likewise.information.spectrum import round_off
 
 
 @without_autocast

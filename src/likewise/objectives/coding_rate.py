@@ -6,13 +6,13 @@ A rate is a log-determinant, hence a sum over dimensions: `reduction` leaves it 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
 from likewise.information import coding_rate
 from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive, unit_rows
+from likewise.objectives.similarity import pair_mean
 
 Views = Literal["stacked", "separate", "mean"]
 
@@ -60,11 +60,10 @@ class TotalCodingRate(Objective):
         self.views = one_of("views", views, ("stacked", "separate", "mean"))
         self.invariance_weight = positive("invariance_weight", invariance_weight, zero=True)
 
-    def _terms(self, batch: Batch) -> dict[str, Tensor]:
+    def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
         terms = {"rate": -coding_rate(row_sets(batch, self.views), self.epsilon).mean()}
         if self.invariance_weight:
-            gap, weight = cosine_gap(batch)
-            gap = gap if self.reduction == "sum" else share(gap, weight)
+            gap = pair_mean(batch, cosine_gap(batch), self.reduction)
             terms["invariance"] = self.invariance_weight * gap
         elif batch.has_teacher:
             raise ValueError(
@@ -122,7 +121,7 @@ class EMPSSL(Objective):
         self.invariance_weight = positive("invariance_weight", invariance_weight, zero=True)
         self.rate = one_of("rate", rate, ("mean", "concatenated"))
 
-    def _terms(self, batch: Batch) -> dict[str, Tensor]:
+    def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
         unit = unit_rows(batch.z)
         sets = (
             row_sets(batch, "separate")
@@ -132,7 +131,7 @@ class EMPSSL(Objective):
         # A cosine does not see the degree by which the sum over those alike is divided.
         cosines = (unit * unit_rows(batch.graph @ unit)).sum()
         if self.reduction == "mean":
-            cosines = share(cosines, (batch.graph._degrees(True, unit.dtype) > 0).sum())
+            cosines = cosines / _rows_alike_to_any(batch).clamp_min(1)
         return {
             "rate": -coding_rate(sets, self.epsilon).mean(),
             "invariance": -self.invariance_weight * cosines,
@@ -148,24 +147,24 @@ def row_sets(batch: Batch, views: str) -> Tensor:
     return unit_rows(grouped.mean(dim=1))[None] if views == "mean" else grouped.transpose(0, 1)
 
 
-def cosine_gap(batch: Batch) -> tuple[Tensor, Tensor]:
-    """:math:`\\sum_{ij} A_{ij} (1 - \\cos(z_i, t_j))` and :math:`\\sum_{ij} |A_{ij}|`.
+def cosine_gap(batch: Batch) -> Tensor:
+    """:math:`\\sum_{ij} A_{ij} (1 - \\cos(z_i, t_j))`.
 
     1 - cos is half the squared difference of unit rows, which keeps its digits where views are
     close."""
     z = unit_rows(batch.z)
     target = unit_rows(batch.target) if batch.has_teacher else z
-    pairs = batch.pairs
     # A row of zeros is similar to nothing: its cosine is 0, but |0 - t|^2 / 2 = 1/2 and not 1.
     zeros = (batch.z == 0).all(dim=1).to(z.dtype)
     other = (batch.target == 0).all(dim=1).to(z.dtype)
-    missing = (pairs.row_sums(z.dtype) * zeros).sum() + (pairs @ other[:, None]).sum()
-    return (
-        (pairs.energy(z, target) + missing) / 2,
-        pairs.row_sums(z.dtype, absolute=True).sum(),
-    )
+    missing = (batch.pairs.row_sums(z.dtype) * zeros).sum() + (batch.pairs @ other[:, None]).sum()
+    return (batch.pairs.energy(z, target) + missing) / 2
 
 
-def share(total: Tensor, weight: Tensor) -> Tensor:
-    """total / weight, and 0 where there is no weight."""
-    return total / torch.where(weight > 0, weight, torch.inf)
+def _rows_alike_to_any(batch: Batch) -> Tensor:
+    """How many rows have an edge, also where its weights cancel."""
+    weight = batch.pairs.row_sums(batch.z.dtype)
+    if not batch.pairs.nonnegative:
+        rows, _, negative = batch.pairs.negative_pairs(batch.z.dtype)
+        weight = weight.index_add(0, rows, negative, alpha=2)
+    return (weight > 0).sum()

@@ -13,13 +13,15 @@ and differ in c, :math:`\lambda` and who is in the denominator (w).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypedDict
 
 import torch
 from torch import Tensor
 
 from likewise.distributed import sum_over_ranks
-from likewise.graph import Pairs
+from likewise.objectives import pairwise
 from likewise.objectives.base import Batch, Objective, Reduction, one_of, unit_rows
 from likewise.objectives.denominators import (
     DENOMINATORS,
@@ -28,6 +30,9 @@ from likewise.objectives.denominators import (
     PositiveWeights,
 )
 from likewise.objectives.pairwise import row_kernel_sum, row_logsumexp
+from likewise.objectives.products import Precision
+from likewise.objectives.small_batch import cosine_contrast
+from likewise.objectives.tiles import is_safe
 
 Similarity = Literal["cosine", "dot", "distance", "squared-distance"]
 SIMILARITIES = ("cosine", "dot", "distance", "squared-distance")
@@ -42,6 +47,7 @@ class ContrastiveOptions(TypedDict, total=False):
     positives: Positives
     unknown: Literal["negative", "ignore"]
     batch_negatives: bool
+    precision: Precision
     reduction: Reduction
 
 
@@ -63,6 +69,8 @@ class Contrastive(Objective):
             similarity to the average of the positives (``balanced`` section 5.5).
         unknown: "negative" repels a pair of which nothing is known, "ignore" leaves it out.
         batch_negatives: False keeps only the queue in the denominator (MoCo), beside the positive.
+        precision: how tiles of float32 are multiplied on an NVIDIA GPU: "split" on tensor cores
+            in three parts, with the accuracy of float32, "ieee" in float32 itself.
 
     At call time, ``temperature=`` gives one temperature per row of z in place of :math:`1/\alpha`.
     """
@@ -80,6 +88,7 @@ class Contrastive(Objective):
         positives: Positives = "sum",
         unknown: Literal["negative", "ignore"] = "negative",
         batch_negatives: bool = True,
+        precision: Precision = "split",
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(reduction=reduction)
@@ -91,6 +100,7 @@ class Contrastive(Objective):
         self.positives = one_of("positives", positives, POSITIVES)
         self.unknown = one_of("unknown", unknown, ("negative", "ignore"))
         self.batch_negatives = batch_negatives
+        self.precision = one_of("precision", precision, ("split", "ieee"))
 
     def extra_repr(self) -> str:
         """The parameters, for print(objective)."""
@@ -105,39 +115,91 @@ class Contrastive(Objective):
     ) -> dict[str, Tensor]:
         if extra:
             raise TypeError(f"unknown argument {next(iter(extra))!r}")
-        whole = batch.own == slice(0, batch.n_rows)
-        rows = self._anchors(batch)
-        z = unit_rows(batch.z) if self.similarity == "cosine" else batch.z
-        target = z
-        if batch.has_teacher:
-            target = unit_rows(batch.target) if self.similarity == "cosine" else batch.target
-        negatives = batch.negatives
-        if negatives is not None and self.similarity == "cosine":
-            negatives = unit_rows(negatives)
-        queries = z if whole and rows is None else z[batch.own]
-        numbers = None if whole else torch.arange(batch.own.start, batch.own.stop, device=z.device)
-        if rows is not None:
-            numbers = rows[(rows >= batch.own.start) & (rows < batch.own.stop)]
-            queries = z[numbers]
-        scale = self._scale(temperature, batch, numbers)
-        attraction, repulsion = z.new_zeros(()), z.new_zeros(())
-        for columns in self._column_groups(batch):
-            pull, push = self._parts(batch, queries, target, negatives, numbers, columns, scale)
-            attraction, repulsion = attraction + pull, repulsion + push
+        if self._is_small(batch) and temperature is None:
+            attraction, repulsion = cosine_contrast(
+                batch.z,
+                batch.pairs,
+                self.inverse_temperature,
+                self._candidates(batch).simplest(batch.n_rows),
+                plain=lambda z: self._sums(replace(batch, z=z, target=z), None),
+            )
+            if self.divide:
+                attraction = attraction / self.inverse_temperature
+                repulsion = repulsion / self.inverse_temperature
+        else:
+            attraction, repulsion = self._sums(batch, temperature)
         factor = 1.0
         if self.reduction == "mean":
-            factor /= batch.n_rows if rows is None else len(rows)
-        return {
-            "attraction": factor * sum_over_ranks(attraction),
-            "repulsion": factor * self.weight * sum_over_ranks(repulsion),
-        }
+            factor = 1.0 / (batch.n_samples if self._first_view else batch.n_rows)
+        return {"attraction": attraction * factor, "repulsion": repulsion * (factor * self.weight)}
 
-    def _anchors(self, batch: Batch) -> Tensor | None:
-        """The rows that are compared with others; None means all."""
-        return None
+    def _is_small(self, batch: Batch) -> bool:
+        """Whether unit rows are compared among themselves, few enough to hold every pair."""
+        return (
+            self.similarity == "cosine"
+            and self.positives == "sum"
+            and self.denominator != "other-view"
+            and not (self._first_view and batch.views > 1)
+            and not batch.has_teacher
+            and batch.negatives is None
+            and batch.own == slice(0, batch.n_rows)
+            and batch.n_rows**2 <= pairwise.DENSE_LIMIT
+            and is_safe(self.inverse_temperature, batch.z.dtype)
+            and batch.pairs.nonnegative
+        )
+
+    def _sums(self, batch: Batch, temperature: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Both parts, summed over the rows of all ranks."""
+        comparisons = self._comparisons(batch, temperature)
+        attraction = sum(map(self._attraction, comparisons), batch.z.new_zeros(()))
+        repulsion = sum(map(self._repulsion, comparisons), batch.z.new_zeros(()))
+        return sum_over_ranks(attraction), sum_over_ranks(repulsion)
+
+    @property
+    def _first_view(self) -> bool:
+        """Whether only the first view of every sample is an anchor."""
+        return False
+
+    def _comparisons(self, batch: Batch, temperature: Tensor | None) -> list[_Comparison]:
+        """This rank's anchors against everybody, or against one view at a time."""
+        cosine = self.similarity == "cosine"
+        z = unit_rows(batch.z) if cosine else batch.z
+        target = z
+        if batch.has_teacher:
+            target = unit_rows(batch.target) if cosine else batch.target
+        negatives = batch.negatives
+        if negatives is not None and cosine:
+            negatives = unit_rows(negatives)
+        rows = None
+        if batch.own != slice(0, batch.n_rows) or (self._first_view and batch.views > 1):
+            rows = torch.arange(batch.own.start, batch.own.stop, device=z.device)
+            if self._first_view:
+                rows = rows[rows % batch.views == 0]
+        whole = _Comparison(
+            batch=batch,
+            queries=z if rows is None else z[rows],
+            target=target,
+            keys=target,
+            negatives=negatives,
+            rows=rows,
+            columns=None,
+            scale=self._scale(temperature, batch, rows),
+        )
+        if self.denominator != "other-view":
+            return [whole]
+        if batch.target_views == 1 and batch.views == 1:
+            raise ValueError(
+                "denominator is 'other-view', but the graph has one view of every sample: use "
+                "graph.views(2), or denominator='negatives'"
+            )
+        views = [whole.against_view(view) for view in range(batch.target_views)]
+        total = z.new_zeros(batch.n_rows)
+        for each in views:
+            total.index_add_(0, each.numbers, each.degrees)
+        return [replace(each, all_degrees=total[each.numbers]) for each in views]
 
     def _scale(
-        self, temperature: Tensor | None, batch: Batch, numbers: Tensor | None
+        self, temperature: Tensor | None, batch: Batch, rows: Tensor | None
     ) -> float | Tensor:
         """alpha, or one alpha per row where a temperature per sample is given."""
         if temperature is None:
@@ -149,84 +211,96 @@ class Contrastive(Objective):
                 "number above 0 per row"
             )
         scale = temperature.to(batch.z).reciprocal()
-        return scale if numbers is None else scale[numbers - batch.own.start]
+        return scale if rows is None else scale[rows - batch.own.start]
 
-    def _column_groups(self, batch: Batch) -> list[Tensor | None]:
-        """The columns that share a denominator: all, or one view at a time."""
-        if self.denominator != "other-view":
-            return [None]
-        if batch.target_views == 1 and batch.views == 1:
-            raise ValueError(
-                "denominator is 'other-view', but the graph has one view of every sample: use "
-                "graph.views(2), or denominator='negatives'"
-            )
-        columns = torch.arange(len(batch.target), device=batch.z.device)
-        return [columns[view :: batch.target_views] for view in range(batch.target_views)]
-
-    def _parts(
-        self,
-        batch: Batch,
-        queries: Tensor,
-        target: Tensor,
-        negatives: Tensor | None,
-        numbers: Tensor | None,
-        columns: Tensor | None,
-        scale: float | Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """The sums over this rank's rows of both parts."""
-        pairs = batch.pairs
-        if columns is not None:
-            # Row and column in the same view are compared in no group.
-            view = int(columns[0])
-            everyone = numbers if numbers is not None else _all_rows(batch)
-            keep = everyone % batch.views != view
-            scale = scale[keep] if isinstance(scale, Tensor) else scale
-            numbers, queries = everyone[keep], queries[keep]
-        keys = target if columns is None else target[columns]
-        degrees, sums = self._positive_sums(pairs, target, numbers, columns)
-        alike = degrees > 0
+    def _attraction(self, comparison: _Comparison) -> Tensor:
+        """Minus the sum over this rank's rows of what attracts."""
+        queries, scale = comparison.queries, comparison.scale
         divisor = scale if self.divide else 1.0
-        share = torch.ones_like(degrees)
-        if self.positives == "sum":
-            share = degrees
+        if self.positives == "sum" and self._kernel == "dot":
+            products = queries * comparison.positive_sums
+            if not isinstance(scale, Tensor):
+                return products.sum() * -(scale / divisor)
+            return -(products.sum(dim=1) * (scale / divisor)).sum()
+        degrees = comparison.degrees
+        alike = degrees > 0
         safe = torch.where(alike, degrees, 1.0)
-        if self.positives == "log-mean":
-            weights = PositiveWeights(pairs, numbers, columns)
-            logits = row_logsumexp(queries, keys, scale=scale, kernel=self._kernel, weights=weights)
-            logits = torch.where(alike, logits, 0.0) - safe.log()
-        elif self.positives == "average":
-            mean = sums / safe[:, None]
-            logits = scale * self._similarities(queries, mean)
-        elif self._kernel == "dot":
-            logits = scale * (queries * sums).sum(dim=1) / safe * share
-        else:
-            weights = PositiveWeights(pairs, numbers, columns)
-            logits = row_kernel_sum(
-                queries, keys, scale=scale, kernel=self._kernel, weights=weights
+        if self.positives == "average":
+            logits = scale * self._similarities(queries, comparison.positive_sums / safe[:, None])
+        elif self.positives == "log-mean":
+            logits = row_logsumexp(
+                queries,
+                comparison.keys,
+                scale=scale,
+                kernel=self._kernel,
+                weights=comparison.positive_weights,
+                precision=self.precision,
             )
-            logits = logits / safe * share
-        attraction = -(torch.where(alike, logits, 0.0) / divisor).sum()
+            logits = torch.where(alike, logits, 0.0) - safe.log()
+        else:
+            if self._kernel == "dot":
+                logits = scale * (queries * comparison.positive_sums).sum(dim=1)
+            else:
+                logits = row_kernel_sum(
+                    queries,
+                    comparison.keys,
+                    scale=scale,
+                    kernel=self._kernel,
+                    weights=comparison.positive_weights,
+                    precision=self.precision,
+                )
+            logits = logits / safe
+        return -(torch.where(alike, logits, 0.0) * self._share(comparison) / divisor).sum()
 
-        if negatives is not None:
-            keys = torch.cat([keys, negatives])
-        known = batch.graph.known().pairs(batch.target_views, self_pairs=True)
-        weights = DenominatorWeights(
-            pairs,
-            known if self.unknown == "ignore" else None,
-            self.denominator,  # type: ignore[arg-type]
-            rows=numbers,
+    def _repulsion(self, comparison: _Comparison) -> Tensor:
+        """The sum over this rank's rows of what repels."""
+        scale, keys = comparison.scale, comparison.keys
+        if comparison.negatives is not None:
+            keys = torch.cat([keys, comparison.negatives])
+        candidates = self._candidates(comparison.batch, comparison.rows, comparison.columns)
+        cosine = self.similarity == "cosine" and not isinstance(scale, Tensor)
+        logs = row_logsumexp(
+            comparison.queries,
+            keys,
+            scale=scale,
+            kernel=self._kernel,
+            weights=candidates.simplest(len(keys)),
+            precision=self.precision,
+            bound=scale if cosine else None,  # type: ignore[arg-type]
+        )
+        # Nobody to attract, or nobody to repel: the row contributes nothing.
+        logs = logs.masked_fill(logs == -torch.inf, 0.0)
+        if self.divide:
+            logs = logs / scale
+        return self._share(comparison).dot(logs)
+
+    def _candidates(
+        self, batch: Batch, rows: Tensor | None = None, columns: Tensor | None = None
+    ) -> DenominatorWeights:
+        """Who stands in the denominator."""
+        known = None
+        if self.unknown == "ignore":
+            known = batch.graph.known().pairs(batch.target_views, self_pairs=True)
+        return DenominatorWeights(
+            batch.pairs,
+            known,
+            self.denominator,
+            rows=rows,
             columns=columns,
             in_batch=self.batch_negatives,
         )
-        logs = row_logsumexp(queries, keys, scale=scale, kernel=self._kernel, weights=weights)
-        # Nobody to attract, or nobody to repel: the row contributes nothing.
-        counted = alike & torch.isfinite(logs)
-        repulsion = (share * torch.where(counted, logs, 0.0) / divisor).sum()
-        return attraction, repulsion
+
+    def _share(self, comparison: _Comparison) -> Tensor:
+        """How much a row weighs: as its positives, or once if it has any, in this view a part."""
+        degrees = comparison.degrees
+        if self.positives == "sum":
+            return degrees
+        total = degrees if comparison.all_degrees is None else comparison.all_degrees
+        return degrees / torch.where(total > 0, total, 1.0)
 
     @property
     def _kernel(self) -> Literal["dot", "distance", "squared-distance"]:
-        return "dot" if self.similarity == "cosine" else self.similarity  # type: ignore[return-value]
+        return "dot" if self.similarity == "cosine" else self.similarity
 
     def _similarities(self, first: Tensor, second: Tensor) -> Tensor:
         """s between two lists of rows, row by row."""
@@ -239,29 +313,72 @@ class Contrastive(Objective):
             return -squares
         return -torch.where(squares > 0, squares, 1.0).sqrt() * (squares > 0)
 
-    def _positive_sums(
-        self, pairs: Pairs, target: Tensor, numbers: Tensor | None, columns: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """d_i = sum_j A+_ij and sum_j A+_ij t_j for the rows `numbers`, by a graph product."""
-        if columns is not None:
-            # Other views count 0: they belong to another denominator.
-            mask = torch.zeros(len(target), 1, dtype=target.dtype, device=target.device)
-            mask[columns] = 1.0
-            target = target * mask
-            degrees = (pairs @ mask)[:, 0]
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Anchors and what they are compared with: everybody, or everybody in one view."""
+
+    batch: Batch
+    queries: Tensor
+    target: Tensor
+    keys: Tensor
+    negatives: Tensor | None
+    rows: Tensor | None
+    """The row numbers of the anchors; None means all rows."""
+    columns: Tensor | None
+    """The row numbers of the keys in the target; None means all rows."""
+    scale: float | Tensor
+    all_degrees: Tensor | None = None
+    """The total weight of the anchors' positives in all views, where this is one of them."""
+
+    @property
+    def numbers(self) -> Tensor:
+        """The row numbers of the anchors."""
+        if self.rows is not None:
+            return self.rows
+        return torch.arange(len(self.queries), device=self.queries.device)
+
+    def against_view(self, view: int) -> _Comparison:
+        """The keys of one view, and the anchors that are in another one."""
+        rows = self.numbers
+        columns = torch.arange(view, len(self.target), self.batch.target_views, device=rows.device)
+        keep = rows % self.batch.views != view
+        return replace(
+            self,
+            queries=self.queries[keep],
+            keys=self.target[columns],
+            rows=rows[keep],
+            columns=columns,
+            scale=self.scale[keep] if isinstance(self.scale, Tensor) else self.scale,
+        )
+
+    @cached_property
+    def _in_view(self) -> Tensor | None:
+        """1 for the target's rows in the view, (M, 1)."""
+        if self.columns is None:
+            return None
+        mask = self.target.new_zeros(len(self.target), 1)
+        mask[self.columns] = 1.0
+        return mask
+
+    @cached_property
+    def degrees(self) -> Tensor:
+        """d_i, the total weight of the positives of every anchor."""
+        pairs = self.batch.pairs
+        if self._in_view is None:
+            degrees = pairs.positive_row_sums(self.target.dtype)
         else:
-            degrees = pairs.row_sums(target.dtype)
-        sums = pairs @ target
-        if not pairs.nonnegative:
-            rows, others, weight = pairs.negative_pairs(target.dtype)
-            sums = sums.index_add(0, rows, weight[:, None] * target[others])
-            if columns is not None:
-                weight = weight * mask[others, 0]
-            degrees = degrees.index_add(0, rows, weight)
-        # Differences of exact sums: what is left of a zero is round-off.
-        degrees = torch.where(degrees > 1e-6 * degrees.abs().max(), degrees, 0.0)
-        return (degrees, sums) if numbers is None else (degrees[numbers], sums[numbers])
+            degrees = pairs.positive_sums(self._in_view)[:, 0]
+        return degrees if self.rows is None else degrees[self.rows]
 
+    @cached_property
+    def positive_sums(self) -> Tensor:
+        """sum_j A+_ij t_j for every anchor, by a graph product."""
+        target = self.target if self._in_view is None else self.target * self._in_view
+        sums = self.batch.pairs.positive_sums(target)
+        return sums if self.rows is None else sums[self.rows]
 
-def _all_rows(batch: Batch) -> Tensor:
-    return torch.arange(batch.n_rows, device=batch.z.device)
+    @property
+    def positive_weights(self) -> PositiveWeights:
+        """A+ tile by tile, where the similarity is not linear."""
+        return PositiveWeights(self.batch.pairs, self.rows, self.columns)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
 from typing_extensions import Unpack
 
-from likewise.objectives.base import Batch, positive
+from likewise.objectives.base import positive
 from likewise.objectives.contrast import Contrastive, ContrastiveOptions
 from likewise.objectives.denominators import Denominator
 
@@ -116,10 +114,9 @@ class InfoNCE(Contrastive):
         )
         self.symmetric = symmetric
 
-    def _anchors(self, batch: Batch) -> Tensor | None:
-        if self.symmetric or batch.views == 1:
-            return None
-        return torch.arange(0, batch.n_rows, batch.views, device=batch.z.device)
+    @property
+    def _first_view(self) -> bool:
+        return not self.symmetric
 
 
 class BalancedContrastive(Contrastive):

@@ -25,8 +25,8 @@ class VICReg(Objective):
         + \nu \sum_{k \ne l} C_{kl}^2, \qquad \gamma^2 = \text{covariance target}
 
     C is the covariance of z; with ``views="separate"`` every view has its own and their terms are
-    averaged. The covariance terms cost the smaller of n and d twice over: no d x d matrix where
-    n < d. A target takes part in the first term only.
+    averaged. Where n < d the squares of C come from the n x n Gram matrix, and C is never built.
+    A target takes part in the first term only.
 
     Against other statements of VICReg: sums over dimensions are kept here, as in ``pal``. The
     value of its own paper (eq. 6) is that of ``VICReg(lambda, 2 mu / d, 2 nu / d)``; the value of

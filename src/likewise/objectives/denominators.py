@@ -9,6 +9,8 @@ from torch import Tensor
 
 from likewise.graph import Pairs
 from likewise.graph.factored import FactoredGraph
+from likewise.objectives.pairwise import PairWeights
+from likewise.objectives.tiles import NoSelf
 
 Denominator = Literal["other-view", "negatives", "all", "all-and-self"]
 DENOMINATORS = ("other-view", "negatives", "all", "all-and-self")
@@ -55,6 +57,12 @@ class DenominatorWeights:
             and samples.nonnegative
         )
         self.symmetric = rows is None and columns is None and pairs.views == pairs.target_views
+
+    def simplest(self, width: int) -> PairWeights | None:
+        """The same weights for `width` columns in the form that costs least."""
+        if self.needs_graph or not self.symmetric or width != self.width:
+            return self
+        return None if self.with_self else NoSelf()
 
     def tile(self, rows: slice, columns: slice, like: Tensor) -> Tensor | None:
         """The dense block of weights, or None where all are 1."""

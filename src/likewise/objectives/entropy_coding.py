@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from likewise.information import log_det_identity_plus, matrix_log
 from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive, unit_rows
-from likewise.objectives.coding_rate import share
+from likewise.objectives.similarity import mean_distance
 
 Covariance = Literal["cross", "symmetric", "auto"]
 
@@ -72,7 +72,7 @@ class MaximumEntropyCoding(Objective):
         self.logarithm = one_of("logarithm", logarithm, ("taylor", "exact"))
         self.order = whole("order", order)
 
-    def _terms(self, batch: Batch) -> dict[str, Tensor]:
+    def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
         branches = unit_batch(batch).branches
         rows, dim = branches[0][0].shape
         squared = 0.06 * dim if self.epsilon is None else self.epsilon**2
@@ -149,6 +149,9 @@ class CorInfoMax(Objective):
         [0.0, 0.0]
     """
 
+    running_covariance: Tensor
+    batches: Tensor
+
     def __init__(
         self,
         epsilon: float = 0.01,
@@ -189,12 +192,9 @@ class CorInfoMax(Objective):
             self.register_buffer("running_covariance", torch.zeros(size, size))
             self.register_buffer("batches", torch.zeros((), dtype=torch.long))
 
-    def _terms(self, batch: Batch) -> dict[str, Tensor]:
+    def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
         batch = unit_batch(batch) if self.normalize else batch
-        pull, push = batch.pairs.attraction(batch.z, batch.target, self.margin)
-        distance = pull + push
-        if self.reduction == "mean":
-            distance = share(distance, batch.pairs.row_sums(batch.z.dtype, absolute=True).sum())
+        distance = mean_distance(batch, batch.z, batch.target, self.margin, self.reduction)
         log_det = self._log_dets(batch).mean()
         return {
             "covariance": -2 * self.covariance_weight * log_det,
@@ -254,9 +254,9 @@ def _symmetric_log_det(left: Tensor, right: Tensor, scale: float) -> Tensor:
     factor, failed = torch.linalg.cholesky_ex(matrix)
     if bool(failed):
         raise ValueError(
-            "I + d / (B epsilon^2) times the symmetric part of Z1^T Z2 is not positive definite, so "
-            "that it has no logarithm: the branches disagree too much. Give logarithm='taylor' or "
-            "covariance='auto', which are always defined, or a larger epsilon"
+            "I + d / (B epsilon^2) times the symmetric part of Z1^T Z2 is not positive definite, "
+            "so that it has no logarithm: the branches disagree too much. Give logarithm='taylor' "
+            "or covariance='auto', which are always defined, or a larger epsilon"
         )
     return 2 * factor.diagonal().log().sum()
 

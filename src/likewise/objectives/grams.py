@@ -66,24 +66,33 @@ class _ProductEnergy(torch.autograd.Function):
             return *_plain_gradients(a, b, ctx.diagonal, gradients[0]), None
         scale = (4 if b is None else 2) * gradients[0]
         needs_a, needs_b = ctx.needs_input_grad[:2]
+        other = a if b is None else b
+        # The scale goes into the smaller matrix.
         if not ctx.outer:
-            (product,) = kept
-            da = (a if b is None else b) @ product.T if needs_a else None
-            db = a @ product if needs_b else None
-        else:
-            left, right, own = kept
-            da = right @ a if needs_a else None
-            db = left @ b if needs_b else None
-            if own is not None:
-                if da is not None:
-                    da.addcmul_(a if b is None else b, own, value=-1)
-                if db is not None:
-                    db.addcmul_(a, own, value=-1)
-        return (
-            None if da is None else da.mul_(scale),
-            None if db is None else db.mul_(scale),
-            None,
-        )
+            product = kept[0] * scale
+            da = _times(other, product.T) if needs_a else None
+            db = _times(a, product) if needs_b else None
+            return da, db, None
+        left, right, own = kept
+        da = _transposed_times(a, right * scale) if needs_a else None
+        db = _transposed_times(b, left * scale) if needs_b else None
+        if own is not None:
+            own = own * scale
+            if da is not None:
+                da.addcmul_(other, own, value=-1)
+            if db is not None:
+                db.addcmul_(a, own, value=-1)
+        return da, db, None
+
+
+def _times(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b, laid out in memory as `a` is: the gradient of z.T is added to others of z."""
+    return a @ b if a.stride(1) == 1 else (b.T @ a.T).T
+
+
+def _transposed_times(a: Tensor, symmetric: Tensor) -> Tensor:
+    """symmetric @ a, laid out in memory as `a` is."""
+    return symmetric @ a if a.stride(1) == 1 else (a.T @ symmetric).T
 
 
 def _plain_gradients(

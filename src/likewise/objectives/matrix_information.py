@@ -126,14 +126,13 @@ class MatrixUniformity(_BranchCovariances):
         )
         self.covariance = one_of("covariance", covariance, ("cross", "symmetric", "auto"))
 
-    def _terms(self, batch: Batch) -> dict[str, Tensor]:
-        values = []
-        for left, right in self._branches(batch):
-            if self.covariance == "auto":
-                values += [self._value(left, left), self._value(right, right)]
-            else:
-                values.append(self._value(left, right))
-        return {"uniformity": torch.stack(values).mean()}
+    def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
+        return {"uniformity": self._mean(self._branches(batch))}
+
+    def _mean(self, branches: list[tuple[Tensor, Tensor]]) -> Tensor:
+        if self.covariance == "auto":
+            branches = [(z, z) for branch in branches for z in branch]
+        return torch.stack([self._value(left, right) for left, right in branches]).mean()
 
     def _value(self, left: Tensor, right: Tensor) -> Tensor:
         covariance = self._covariance(left, right)
@@ -193,9 +192,9 @@ class MatrixAlignment(_BranchCovariances):
     Example:
         >>> import torch
         >>> from likewise import Graph
-        >>> z = torch.randn(5, 3).repeat_interleave(2, dim=0)
-        >>> MatrixAlignment(logarithm="exact")(z, Graph.identity(5).views(2))
-        tensor(0.)
+        >>> z = torch.eye(3).repeat_interleave(2, dim=0)  # both views are the same
+        >>> round(MatrixAlignment()(z, Graph.identity(3).views(2)).item(), 4) + 0.0
+        0.0
     """
 
     def __init__(
@@ -223,14 +222,14 @@ class MatrixAlignment(_BranchCovariances):
         self.divergence = one_of("divergence", divergence, ("kl", "cross-entropy"))
         self.symmetric = symmetric
 
-    def _terms(self, batch: Batch) -> dict[str, Tensor]:
-        values = []
-        for left, right in self._branches(batch):
-            first, second = (right, left) if batch.has_teacher else (left, right)
-            values.append(self._value(first, second))
-            if self.symmetric:
-                values.append(self._value(second, first))
-        return {"alignment": torch.stack(values).mean()}
+    def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
+        return {"alignment": self._mean(self._branches(batch), batch.has_teacher)}
+
+    def _mean(self, branches: list[tuple[Tensor, Tensor]], teacher: bool) -> Tensor:
+        # The teacher is the right branch, and what is given comes first in a divergence.
+        mirrored = [(right, left) for left, right in branches]
+        ordered = branches + mirrored if self.symmetric else mirrored if teacher else branches
+        return torch.stack([self._value(first, second) for first, second in ordered]).mean()
 
     def _value(self, first: Tensor, second: Tensor) -> Tensor:
         p, q = self._covariance(first, first), self._covariance(second, second)
@@ -297,10 +296,10 @@ class MatrixSSL(Objective):
         self.uniformity = MatrixUniformity(covariance, **shared)
         self.alignment = MatrixAlignment(divergence, symmetric=symmetric, **shared)
 
-    def _terms(self, batch: Batch) -> dict[str, Tensor]:
-        terms = self.uniformity._terms(batch)
+    def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
+        branches = self.uniformity._branches(batch)
+        terms = {"uniformity": self.uniformity._mean(branches)}
         if self.alignment_weight:
-            terms["alignment"] = (
-                self.alignment_weight * self.alignment._terms(batch)["alignment"]
-            )
+            alignment = self.alignment._mean(branches, batch.has_teacher)
+            terms["alignment"] = self.alignment_weight * alignment
         return terms

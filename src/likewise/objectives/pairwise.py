@@ -7,16 +7,25 @@ same rows, only the tiles on and above the diagonal are visited.
 
 from __future__ import annotations
 
-from typing import Protocol, get_args
+from typing import Any, Protocol, get_args
 
 import torch
 from torch import Tensor
 
 from likewise.information.precision import without_autocast
 from likewise.objectives.products import Precision, product
-from likewise.objectives.tiles import Job, Kernel, Tiled, log_weights, lowest, refined_
+from likewise.objectives.tiles import (
+    Job,
+    Kernel,
+    NoSelf,
+    Tiled,
+    is_safe,
+    log_weights,
+    lowest,
+    refined_,
+)
 
-DENSE_LIMIT = 4096 * 4096  # pairs; up to here the matrix of pairs is simply held
+DENSE_LIMIT = 8192 * 8192  # pairs; up to here the matrix of pairs is simply held
 
 
 class PairWeights(Protocol):
@@ -42,6 +51,7 @@ def row_logsumexp(
     weights: PairWeights | None = None,
     tile: int | None = None,
     precision: Precision = "split",
+    bound: float | None = None,
 ) -> Tensor:
     r"""The logarithm of the weighted sum of exponentials over the keys, for every query:
 
@@ -62,9 +72,12 @@ def row_logsumexp(
             tiles of 4096 x 4096 pairs.
         precision: how tiles of float32 are multiplied on an NVIDIA GPU: "split" as three TF32
             products with the accuracy of float32, "ieee" in float32 itself.
+        bound: what no :math:`|a_i\, s(q_i, k_k)|` can exceed, where that is known (the inverse
+            temperature, for unit rows): saves looking for it.
     """
     scale = _checked(queries, keys, scale, kernel, tile, precision)
-    return _reduce(queries, keys, Job(kernel, scale, weights, tile, precision, summed=False))
+    job = Job(kernel, scale, weights, tile, precision, summed=False, bound=bound)
+    return _reduce(queries, keys, job)
 
 
 def row_kernel_sum(
@@ -137,13 +150,18 @@ def _reduce(queries: Tensor, keys: Tensor, job: Job) -> Tensor:
         centre = right.detach().mean(0)
         right = job.lift(right - centre)
         left = right if queries is keys else job.lift(left - centre)
-    if not dense and queries is keys and job.symmetric:
-        tied: Tensor = Tiled.apply(None, right, job)
-        return tied
+    tied = queries is keys and job.symmetric
+    if not dense and tied:
+        result: Tensor = Tiled.apply(None, right, job)
+        return result
+    bounded = job.bound is not None and is_safe(job.bound, right.dtype)
+    if dense and bounded and job.kernel == "dot" and pairs:
+        result = Held.apply(None if tied else left, right, job)
+        return result
     left = job.mirror(left)
     if dense:
         return _dense(left, right, job)
-    result: Tensor = Tiled.apply(left, right, job)
+    result = Tiled.apply(left, right, job)
     return result
 
 
@@ -163,3 +181,49 @@ def _dense(queries: Tensor, keys: Tensor, job: Job) -> Tensor:
         return logits.logsumexp(1)
     result = (logits + log_weights(weights)).logsumexp(1)
     return result.masked_fill(result.detach() < lowest(result.dtype) / 2, -torch.inf)
+
+
+class Held(torch.autograd.Function):
+    """The bounded dot kernel with its exponentials held: few launches, for small batches.
+
+    From (queries or None where they are the keys, keys, job). Bounded logits need no maximum.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, queries: Tensor | None, keys: Tensor, job: Job) -> Tensor:
+        """Exponentials, their weights, and the logarithm of their sums."""
+        left = job.mirror(keys if queries is None else queries)
+        exponentials = product(left, keys).exp_()
+        if isinstance(job.weights, NoSelf) and len(left) == len(keys):
+            exponentials.fill_diagonal_(0.0)
+        else:
+            block = job.weights_at(slice(0, len(left)), slice(0, len(keys)), keys)
+            if block is not None:
+                exponentials.mul_(block)
+        totals = exponentials.sum(1)
+        ctx.save_for_backward(queries, keys, exponentials, totals)
+        ctx.job = job
+        return totals.log()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        """The slopes, a multiple of what is held; differentiable again through the dense form."""
+        queries, keys, exponentials, totals = ctx.saved_tensors
+        (gradient,) = gradients
+        job: Job = ctx.job
+        if torch.is_grad_enabled():
+            given = [keys] if queries is None else [queries, keys]
+            value = _dense(job.mirror(given[0]), keys, job)
+            finite = torch.isfinite(value)
+            found = torch.autograd.grad(
+                torch.where(finite, value, 0.0), given, gradient * finite, create_graph=True
+            )
+            return (None, found[0], None) if queries is None else (found[0], found[1], None)
+        factor = (gradient / totals).masked_fill_(totals == 0, 0.0)
+        if queries is None:
+            slopes = exponentials * (factor[:, None] + factor)
+            return None, product(slopes, job.mirror(keys).T), None
+        slopes = exponentials * factor[:, None]
+        by_query = product(slopes, keys.T) * job.scale if ctx.needs_input_grad[0] else None
+        by_key = product(slopes.T, job.mirror(queries).T) if ctx.needs_input_grad[1] else None
+        return by_query, by_key, None

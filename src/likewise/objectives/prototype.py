@@ -72,13 +72,8 @@ class PrototypeContrast(Objective):
 
     def _prototypes(self, batch: Batch, target: Tensor) -> tuple[Tensor, Tensor]:
         """The prototype of every row (equal among those alike), and whether it has one."""
-        pairs = batch.pairs
-        sums, degrees = pairs @ target, pairs.row_sums(target.dtype)
-        if not pairs.nonnegative:
-            rows, others, weight = pairs.negative_pairs(target.dtype)
-            sums = sums.index_add(0, rows, weight[:, None] * target[others])
-            degrees = degrees.index_add(0, rows, weight)
-        return unit_rows(sums), degrees > 0
+        degrees = batch.pairs.positive_row_sums(target.dtype)
+        return unit_rows(batch.pairs.positive_sums(target)), degrees > 0
 
     def _nearest_others(
         self, batch: Batch, z: Tensor, means: Tensor, exists: Tensor, own: Tensor

@@ -71,9 +71,9 @@ class SpectralContrastive(Objective):
         + \frac{1}{n^2} \sum_{i \ne j} \langle z^{(u)}_i, z^{(v)}_j \rangle^2
 
     The second term runs over pairs of different samples in different views, and is averaged over
-    the pairs of views :math:`u \ne v`; with one view, over pairs of different rows. It costs the
-    smaller of n and d twice over. A are the pairs of the graph without those of a row with itself:
-    pairs that are different (-1) are pushed to an inner product of -1.
+    the pairs of views :math:`u \ne v`; with one view, over pairs of different rows. Where d < n it
+    comes from d x d matrices. A are the pairs of the graph without those of a row with itself:
+    pairs that are different (-1) are pushed to a negative inner product.
 
     Errata: eq. 5 prints n times this; HaoChen et al. divide by n(n - 1) where eq. 5 has n^2.
 

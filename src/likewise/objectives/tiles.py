@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from likewise.information.precision import without_autocast
+from likewise.objectives.fused import exp_sums, is_fused, symmetric_slopes_
 from likewise.objectives.products import (
     Operand,
     Precision,
@@ -52,6 +53,8 @@ class Job:
     precision: Precision
     summed: bool
     """Whether kernels are summed, rather than their exponentials."""
+    bound: float | None = None
+    """What no logit can exceed, where the caller knows it."""
 
     @property
     def symmetric(self) -> bool:
@@ -95,6 +98,25 @@ class Job:
         if block is not None and block.shape != shape:
             raise ValueError(f"weights.tile gave shape {tuple(block.shape)}: it must give {shape}")
         return None if block is None else block.to(like.dtype)
+
+
+class NoSelf:
+    """Weights that are 1, but 0 between a row and itself."""
+
+    symmetric = True
+
+    def tile(self, rows: slice, columns: slice, like: Tensor) -> Tensor | None:
+        """The dense block, or None away from the diagonal."""
+        if rows.stop <= columns.start or columns.stop <= rows.start:
+            return None
+        row = torch.arange(rows.start, rows.stop, device=like.device)
+        column = torch.arange(columns.start, columns.stop, device=like.device)
+        return (row[:, None] != column).to(like.dtype)
+
+
+def is_safe(bound: float, dtype: torch.dtype) -> bool:
+    """Whether exponentials of logits up to `bound` neither overflow nor vanish."""
+    return bound < BOUND * math.log(torch.finfo(dtype).max)
 
 
 def lowest(dtype: torch.dtype) -> float:
@@ -175,36 +197,59 @@ class _Tiles:
     def weights(self, rows: slice, columns: slice) -> Tensor | None:
         return self.job.weights_at(rows, columns, self.keys)
 
+    def weigh_(self, tile: Tensor, rows: slice, columns: slice) -> Tensor:
+        """The tile times its weights."""
+        if isinstance(self.job.weights, NoSelf) and rows == columns:
+            return tile.fill_diagonal_(0.0)
+        weights = self.weights(rows, columns)
+        return tile if weights is None else tile.mul_(weights)
+
+    def unweighted(self, rows: slice, columns: slice) -> bool:
+        """Whether all weights of the tile are 1, without asking for them."""
+        weights = self.job.weights
+        return weights is None or (isinstance(weights, NoSelf) and rows != columns)
+
     def bounded(self) -> bool:
         """Whether no logit can over- or underflow an exponential (Cauchy-Schwarz)."""
+        if self.job.bound is not None:
+            return is_safe(self.job.bound, self.keys.dtype)
         sides = (self.left.high, self.right.high)
         first, second = (torch.linalg.vector_norm(side, dim=1).max() for side in sides)
         reach = float(first * second)
         if self.job.root:
             reach = math.sqrt(reach) * float(torch.as_tensor(self.job.scale).abs().max())
-        return reach < BOUND * math.log(torch.finfo(self.keys.dtype).max)
+        return is_safe(reach, self.keys.dtype)
 
     def totals(self) -> Tensor:
         """Row sums of weighted kernels, or of their weighted exponentials."""
         total = self.keys.new_zeros(self.shape[0])
         for rows, columns, both in self:
             tile = self.logits(rows, columns)
+            if is_fused(tile) and not self.job.summed and self.unweighted(rows, columns):
+                by_row, by_column = exp_sums(tile)
+                total[rows] += by_row
+                if both:
+                    total[columns] += by_column
+                continue
             if not self.job.summed:
                 tile.exp_()
-            weights = self.weights(rows, columns)
-            if weights is not None:
-                tile.mul_(weights)
+            self.weigh_(tile, rows, columns)
             total[rows] += tile.sum(1)
             if both:
                 total[columns] += tile.sum(0)
         return total
+
+    def tame(self) -> bool:
+        """Whether weights of 0 and 1 leave something in every sum."""
+        weights = self.job.weights
+        return weights is None or (isinstance(weights, NoSelf) and self.shape[1] > 1)
 
     def logsumexp(self) -> tuple[Tensor, bool]:
         """The result, and whether plain exponentials are safe, in the backward pass too."""
         if self.bounded():
             total = self.totals()
             # Weights can be tiny or huge; only the sums tell.
-            if self.job.weights is None or bool(((total > 1e-30) & (total < 1e30)).all()):
+            if self.tame() or bool(((total > 1e-30) & (total < 1e30)).all()):
                 return total.log_(), True
         result = self.keys.new_full((self.shape[0],), -torch.inf)
         for rows, columns, both in self:
@@ -230,16 +275,15 @@ class _Tiles:
             # d(-a sqrt(-t)) / dt = a / (2 sqrt(-t)) = -a^2 / (2 logit), taken to be 0 at t = 0.
             a = job.scale_at(rows)
             chain = tile.reciprocal().mul_(-0.5 * a * a).masked_fill_(tile == 0, 0)
-        weights = self.weights(rows, columns)
         if shift is None:
             tile = tile.fill_(1) if job.summed else tile.exp_()
-            if weights is not None:
-                tile.mul_(weights)
+            self.weigh_(tile, rows, columns)
             if self.symmetric:
                 tile.mul_(torch.add(factor[rows, None], factor[columns], out=self.scratch(tile)))
             else:
                 tile.mul_(factor[rows, None])
         else:
+            weights = self.weights(rows, columns)
             if weights is not None:
                 tile.add_(log_weights(weights))
             if self.symmetric:
@@ -250,6 +294,20 @@ class _Tiles:
                 tile.add_(other)
         return tile if chain is None else tile.mul_(chain)
 
+    def parts(
+        self, rows: slice, columns: slice, factor: Tensor, shift: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        """The tile of slopes in the form that products want: (high, low), or whole."""
+        split = self.left.split
+        plain = shift is None and self.symmetric and not (self.job.root or self.job.summed)
+        if plain and is_fused(self.keys) and self.unweighted(rows, columns):
+            tile = self.logits(rows, columns)
+            high = self.scratch(tile) if split else None
+            symmetric_slopes_(tile, high, factor[rows], factor[columns])
+            return (tile,) if high is None else (high, tile)
+        tile = self.slopes(rows, columns, factor, shift)
+        return split_(tile, self.scratch(tile)) if split else (tile,)
+
     def gradients(
         self, factor: Tensor, shift: Tensor | None, needed: tuple[bool, bool]
     ) -> tuple[Tensor | None, Tensor | None]:
@@ -258,8 +316,7 @@ class _Tiles:
         by_query = self.keys.new_zeros(self.shape[0], right.width) if needed[0] else None
         by_key = self.keys.new_zeros(self.shape[1], left.width) if needed[1] else None
         for rows, columns, both in self:
-            tile = self.slopes(rows, columns, factor, shift)
-            parts = split_(tile, self.scratch(tile)) if left.split else (tile,)
+            parts = self.parts(rows, columns, factor, shift)
             if by_query is not None:
                 accumulate_(by_query[rows], parts, right, columns)
             if by_key is not None and self.symmetric:

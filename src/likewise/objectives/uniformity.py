@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -56,11 +56,11 @@ class UniformityMCE(Objective):
         self.regularization = positive("regularization", regularization)
         self.views = one_of("views", views, ("stacked", "separate"))
 
-    def _terms(self, batch: Batch) -> dict[str, Tensor]:
+    def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
         constant = batch.dim * self.regularization
-        return {"uniformity": self._above_trace(batch, 0.0) + constant}
+        return {"uniformity": self._offset_from(batch, 0.0) + constant}
 
-    def _above_trace(self, batch: Batch, log_target: float) -> Tensor:
+    def _offset_from(self, batch: Batch, log_target: float) -> Tensor:
         r""":math:`p\,(d \log q - \log\det Q) + |Z|^2/N` with p = 1/d + lambda and a constant q."""
         sets = row_sets(batch, self.views)
         rows, dim = sets.shape[-2:]
@@ -98,6 +98,6 @@ class UniformityMKL(UniformityMCE):
         0.0
     """
 
-    def _terms(self, batch: Batch) -> dict[str, Tensor]:
+    def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
         log_target = math.log(1 / batch.dim + self.regularization)
-        return {"uniformity": self._above_trace(batch, log_target) - 1}
+        return {"uniformity": self._offset_from(batch, log_target) - 1}

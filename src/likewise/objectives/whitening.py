@@ -105,14 +105,19 @@ class WhiteningMSE(Objective):
 
     def _whitened(self, rows: Tensor, slices: list[Tensor]) -> Tensor:
         """Unit rows of every slice and view, whitened on their own."""
-        n = sum(len(members) for members in slices)
-        grouped = rows.reshape(n, -1, rows.shape[1]).transpose(0, 1)
-        whitened = torch.cat([self._whiten(grouped[:, members]) for members in slices], dim=1)
-        order = torch.argsort(torch.cat(slices))
-        return unit_rows(whitened[:, order].transpose(0, 1).reshape(rows.shape))
+        n, dim = sum(len(members) for members in slices), rows.shape[1]
+        grouped = rows.reshape(n, -1, dim).transpose(0, 1)
+        whitened, order = [], []
+        for size in {len(members) for members in slices}:  # at most two sizes: two batches
+            members = torch.stack([part for part in slices if len(part) == size])
+            values = self._whiten(grouped[:, members].flatten(0, 1))
+            whitened.append(values.reshape(len(grouped), -1, dim))
+            order.append(members.reshape(-1))
+        back = torch.argsort(torch.cat(order))
+        return unit_rows(torch.cat(whitened, dim=1)[:, back].transpose(0, 1).reshape(rows.shape))
 
     def _whiten(self, rows: Tensor) -> Tensor:
-        """(views, samples, d), each view with its own mean and covariance."""
+        """(slices, samples, d), each slice with its own mean and covariance."""
         values = wide(rows)
         values = values - values.mean(dim=1, keepdim=True)
         dim = values.shape[2]

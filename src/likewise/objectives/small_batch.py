@@ -1,0 +1,101 @@
+"""Attraction and repulsion of unit rows in one step, for batches whose pairs fit in memory.
+
+At a thousand rows a GPU waits for launches, not for arithmetic: this is the general form of
+:mod:`.contrast` with the fewest of them, and one node in autograd's graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise.graph import Pairs
+from likewise.objectives.pairwise import PairWeights
+from likewise.objectives.products import is_reduced, product
+from likewise.objectives.tiles import NoSelf
+
+Parts = tuple[Tensor, Tensor]
+
+
+def cosine_contrast(
+    z: Tensor,
+    pairs: Pairs,
+    scale: float,
+    weights: PairWeights | None,
+    plain: Callable[[Tensor], Parts],
+) -> Parts:
+    r"""The sums :math:`-\alpha \sum_{ij} A_{ij} s_{ij}` and
+    :math:`\sum_i d_i \log \sum_k w_{ik} e^{\alpha s_{ik}}` over rows compared among themselves.
+
+    Args:
+        z: rows of any length; s is their cosine.
+        pairs: A, symmetric and nonnegative.
+        scale: :math:`\alpha`, small enough for plain exponentials.
+        weights: w, symmetric.
+        plain: the same two sums of the same rows in differentiable steps, for second derivatives.
+    """
+    attraction, repulsion = _CosineContrast.apply(z, pairs, scale, weights, plain)
+    return attraction, repulsion
+
+
+class _CosineContrast(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        z: Tensor,
+        pairs: Pairs,
+        scale: float,
+        weights: PairWeights | None,
+        plain: Callable[[Tensor], Parts],
+    ) -> Parts:
+        # A zero row has no direction: it stays zero, and so does its gradient.
+        inverse = torch.linalg.vector_norm(z, dim=1, keepdim=True).reciprocal_()
+        inverse.nan_to_num_(posinf=0.0)
+        unit = z * inverse
+        if is_reduced(z.device):
+            exponentials = product(unit * scale, unit).exp_()
+        else:
+            # With beta = 0 the first argument is not read.
+            exponentials = torch.addmm(inverse, unit, unit.T, beta=0, alpha=scale).exp_()
+        if isinstance(weights, NoSelf):
+            exponentials.fill_diagonal_(0.0)
+        elif weights is not None:
+            everyone = slice(0, len(z))
+            block = weights.tile(everyone, everyone, unit)
+            if block is not None:
+                exponentials.mul_(block)
+        totals = exponentials.sum(1)
+        logs = totals.log()
+        if not isinstance(weights, NoSelf | None):
+            logs.masked_fill_(logs == -torch.inf, 0.0)
+        neighbours = pairs @ unit
+        degrees = pairs.positive_row_sums(z.dtype)
+        ctx.save_for_backward(z, unit, inverse, exponentials, totals, neighbours, degrees)
+        ctx.scale, ctx.plain = scale, plain
+        ctx.may_be_empty = not isinstance(weights, NoSelf | None)
+        attraction = unit.reshape(-1).dot(neighbours.reshape(-1)) * -scale
+        return attraction, degrees.dot(logs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        z, unit, inverse, exponentials, totals, neighbours, degrees = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            found = torch.autograd.grad(ctx.plain(z), z, gradients, create_graph=True)
+            return found[0], None, None, None, None
+        pull, push = gradients
+        factor = degrees / totals
+        if ctx.may_be_empty:
+            factor.masked_fill_(totals == 0, 0.0)
+        factor = factor * (push * ctx.scale)
+        slopes = exponentials * (factor[:, None] + factor)
+        # A and E are symmetric: both ends of a pair give the same slope.
+        toward = neighbours * (pull * (-2.0 * ctx.scale))
+        if is_reduced(z.device):
+            gradient = toward + product(slopes, unit.T)
+        else:
+            gradient = torch.addmm(toward, slopes, unit)
+        along = torch.linalg.vecdot(unit, gradient).unsqueeze(1)
+        return gradient.addcmul_(unit, along, value=-1.0).mul_(inverse), None, None, None, None
