@@ -3,6 +3,9 @@
 import pytest
 import torch
 
+# Small matrices on few cores: threads cost more than they bring.
+torch.set_num_threads(1)
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if torch.cuda.is_available():

@@ -14,15 +14,6 @@ from tests.objectives import contract
 from tests.objectives.contract import dense
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Matrices of 12 rows are done before a second thread has woken up."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def unit(z):
     return np.array([row / np.linalg.norm(row) for row in np.asarray(z)])
 

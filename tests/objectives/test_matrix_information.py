@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.linalg
 import torch
 
 from likewise import Graph
@@ -14,15 +13,6 @@ from tests.objectives.contract import dense
 
 DIM = contract.DIM
 IDENTITY = np.eye(DIM)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Matrices of 12 rows are done before a second thread has woken up."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def unit(z):
@@ -52,7 +42,9 @@ def branches(z, graph, target=None):
 
 
 def log(matrix):
-    return scipy.linalg.logm(matrix).real
+    """The principal logarithm, also of a matrix that is not symmetric."""
+    values, vectors = np.linalg.eig(matrix + 0j)
+    return (vectors * np.log(values) @ np.linalg.inv(vectors)).real
 
 
 def series(matrix):
@@ -372,7 +364,7 @@ class TestMatrixAlignmentWithTeacher(Fast, TestMatrixAlignment):
         assert second.item() == pytest.approx(first.item())
 
 
-class TestMatrixAlignmentExact(TestMatrixAlignment):
+class TestMatrixAlignmentExact(Fast, TestMatrixAlignment):
     """The default ridge is 1 / d."""
 
     def make(self, **changes):
@@ -390,7 +382,7 @@ class TestMatrixAlignmentExact(TestMatrixAlignment):
         assert abs(self.make()(same, graph).item()) < 1e-12
 
 
-class TestMatrixAlignmentBothWays(Fast, TestMatrixAlignmentExact):
+class TestMatrixAlignmentBothWays(TestMatrixAlignmentExact):
     def make(self, **changes):
         return super().make(symmetric=True, **changes)
 

@@ -16,15 +16,6 @@ from likewise.objectives.tiles import NoSelf
 KERNELS = ("dot", "squared-distance", "distance")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Thousands of tiny operations: waking a second thread costs more than it brings."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @dataclass
 class Dense:
     """Weights that are held, for tests; tiles of ones are given as None, as a caller may."""

@@ -18,15 +18,6 @@ from tests.objectives import contract
 from tests.objectives.contract import GRAPHS, dense
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Matrices of 12 rows are done before a second thread has woken up."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def centering(rows):
     return np.eye(rows) - np.ones((rows, rows)) / rows
 

@@ -165,8 +165,8 @@ class _KnownGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        count = len(ctx.saved_tensors) // 2
-        inputs, gradients = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
+        saved = ctx.saved_tensors  # read once: under checkpointing it cannot be read again
+        inputs, gradients = saved[: len(saved) // 2], saved[len(saved) // 2 :]
         scaled = tuple(
             upstream.detach().reshape(upstream.shape + (1,) * (x.ndim - upstream.ndim)) * x
             for x in gradients

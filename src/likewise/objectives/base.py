@@ -116,6 +116,8 @@ class Objective(nn.Module, ABC):
     """Whether a row is paired with itself."""
     accepts_target: ClassVar[bool] = True
     accepts_negatives: ClassVar[bool] = False
+    extra_arguments: ClassVar[tuple[str, ...]] = ()
+    """What a call takes beyond the contract."""
 
     check_finite: bool = True
     """Look for NaN in the input before work starts; False saves a GPU synchronisation."""
@@ -165,6 +167,9 @@ class Objective(nn.Module, ABC):
     ) -> dict[str, Tensor]:
         """The named parts of the value, weighted: their sum is the value."""
         self._check(z, graph, target, negatives)
+        for name in extra:
+            if name not in self.extra_arguments:
+                raise TypeError(f"{type(self).__name__} takes no argument {name!r}")
         with torch.autocast(device_type=z.device.type, enabled=False):
             return self._terms(self._collect(z, graph, target, negatives, generator), **extra)
 

@@ -76,6 +76,7 @@ class Contrastive(Objective):
     """
 
     accepts_negatives = True
+    extra_arguments = ("temperature",)
 
     def __init__(
         self,
@@ -113,8 +114,6 @@ class Contrastive(Objective):
     def _terms(
         self, batch: Batch, temperature: Tensor | None = None, **extra: Any
     ) -> dict[str, Tensor]:
-        if extra:
-            raise TypeError(f"unknown argument {next(iter(extra))!r}")
         if self._is_small(batch) and temperature is None:
             attraction, repulsion = cosine_contrast(
                 batch.z,

@@ -42,9 +42,9 @@ class VICReg(Objective):
         views: "separate" as the original, or "stacked" for one covariance of all rows
             (``pal`` eq. 2).
         covariance_target: the variance :math:`\gamma^2` that every column is to have: "identity"
-            (1), "degree" (the mean degree of the graph over N), or a number. With "degree",
-            ``variance="squared"``, ``views="stacked"``, no centring and ddof 0, a graph of
-            equal degrees gives VIC2 up to a constant.
+            (1: Z^T Z = N I), "degree" (the graph's mean degree over N: Z^T Z = D), or a number.
+            With "degree", ``variance="squared"``, ``views="stacked"``, no centring and ddof 0, a
+            graph of equal degrees gives VIC2 up to a constant.
         ddof: C divides by the number of rows minus this.
         centered: whether columns are centred before C is taken.
         epsilon: what stands inside the square root; it shifts the value, and keeps the gradient

@@ -61,6 +61,7 @@ class PairwiseVIC2(Objective):
 
     self_pairs = True
     accepts_target = False
+    extra_arguments = ("known_pairs", "covariance_pairs")
 
     def __init__(
         self,
@@ -92,8 +93,6 @@ class PairwiseVIC2(Objective):
         covariance_pairs: PairList | None = None,
         **extra: Any,
     ) -> dict[str, Tensor]:
-        if extra:
-            raise TypeError(f"unknown argument {next(iter(extra))!r}")
         b = batch.n_samples
         population = b if self.population is None else self.population
         if population < b or (b < 2 <= population):
