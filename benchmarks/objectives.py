@@ -197,7 +197,8 @@ def inf_cl(z: Tensor, graph: Graph) -> Loss:
 
     def loss() -> Tensor:
         unit = torch.nn.functional.normalize(z, dim=1)
-        return module.cal_flash_loss(unit, unit, scale=torch.tensor(2.0, device=z.device))
+        scale = torch.tensor(2.0, device=z.device)
+        return module.cal_flash_loss(unit, unit, scale=scale).mean()
 
     return loss
 

@@ -396,7 +396,7 @@ def test_pairwise_vic2_gradient_of_listed_pairs(pairs):
             IndexError,
             r"covariance_pairs\[1\] runs from 6",
         ),
-        ({"unknown_pairs": None}, TypeError, "unknown argument 'unknown_pairs'"),
+        ({"unknown_pairs": None}, TypeError, "takes no argument 'unknown_pairs'"),
     ],
 )
 def test_pairwise_vic2_checks_the_listed_pairs(listed, error, message):

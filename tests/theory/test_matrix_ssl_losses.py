@@ -305,6 +305,16 @@ def test_matrix_ssl_eq_8_19() -> None:
             assert close(mu * (cross_entropy - d - c * float((z1 * z2).sum())), value)
             exact = MaximumEntropyCoding(epsilon, mu, logarithm="exact")
             assert close(exact(both(z1, z2), GRAPH), value)
+            # the variants of it: the symmetric part, and both branches by themselves
+            part = eye(d) + c * (z1.T @ z2 + z2.T @ z1) / 2
+            symmetric = MaximumEntropyCoding(epsilon, mu, "symmetric", "exact")
+            assert close(symmetric(both(z1, z2), GRAPH), -mu * log_det(part))
+            series = MaximumEntropyCoding(epsilon, mu, "symmetric", order=2)
+            linear, square = (part - eye(d)).trace(), (part - eye(d)).square().sum()
+            assert close(series(both(z1, z2), GRAPH), -mu * (linear - square / 2))
+            auto = MaximumEntropyCoding(epsilon, mu, "auto", "exact")
+            each = [log_det(eye(d) + c * x.T @ x) for x in (z1, z2)]
+            assert close(auto(both(z1, z2), GRAPH), -mu * sum(each) / 2)
             # equal branches: the coding rate, 2 mu times, and a symmetric matrix
             equal = exact(both(z1, z1), GRAPH)
             assert close(equal, 2 * mu * TotalCodingRate(epsilon)(z1, Graph.identity(B)))
@@ -587,8 +597,10 @@ def test_matrix_ssl_eq_20_variants() -> None:
         lifted(z, graph), matrix_cross_entropy(target + ridge * eye(d), part + ridge * eye(d))
     )
     # the covariances of the branches themselves
-    autos = [matrix_cross_entropy(target, covariance(x, ddof=1)) for x in (z1, flipped)]
-    assert close(MatrixUniformity("auto", **EXACT)(z, graph), sum(autos) / 2)
+    z2 = unit_rows(rows, d, seed=1)
+    for other in (flipped, z2):
+        each = [matrix_cross_entropy(target, covariance(x, ddof=1)) for x in (z1, other)]
+        assert close(MatrixUniformity("auto", **EXACT)(both(z1, other), graph), sum(each) / 2)
     # the polynomial of log(I + C)
     log = sum((-1) ** (k + 1) / k * torch.linalg.matrix_power(matrix, k) for k in range(1, 5))
     series = ((matrix + eye(d)) - (target + eye(d)) @ log).trace()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -294,7 +294,12 @@ class Graph(ABC):
 
     def normalized(self) -> Graph:
         """:math:`D^{-1/2} G D^{-1/2}` with absolute degrees; a node of degree 0 stays 0."""
+        return self._remember(("normalized",), self._normalized)
+
+    def _normalized(self) -> Graph:
         degrees = self._degrees(True, torch.float64)
+        if bool((degrees == 1).all()):
+            return self
         scale = torch.where(degrees > 0, degrees.clamp_min(1e-300).rsqrt(), 0.0)
         return self._like(self._scaled(scale))
 
@@ -362,12 +367,10 @@ class Graph(ABC):
         """The pairs that an objective compares: rows against (a teacher's) rows."""
         from likewise.graph.pairs import Pairs
 
-        # A graph does not change, so that what its pairs look up once serves every step.
-        known: dict[tuple[int | None, bool], Pairs] = self.__dict__.setdefault("_pairs", {})
-        key = (target_views, self_pairs)
-        if key not in known:
-            known[key] = Pairs.of(self, target_views, self_pairs=self_pairs)
-        return known[key]
+        return self._remember(
+            ("pairs", target_views, self_pairs),
+            lambda: Pairs.of(self, target_views, self_pairs=self_pairs),
+        )
 
     def norm_squared(self) -> float:
         """The squared Frobenius norm of G, without building it."""
@@ -381,11 +384,12 @@ class Graph(ABC):
 
     def to(self, device: torch.device | str) -> Graph:
         """The graph on a device; it answers in tensors from there on."""
-        # A plain "cuda" and "cuda:0" are the same place but do not compare equal.
-        device = torch.empty(0, device=device).device
+        if device != self.device:
+            # A plain "cuda" and "cuda:0" are the same place but do not compare equal.
+            device = torch.empty(0, device=device).device
         if device == self.device and not self.answers_numpy:
             return self
-        return self._to(device)
+        return self._to(torch.device(device))
 
     def dense(self) -> Any:
         """The N x N matrix; for small N."""
@@ -402,6 +406,13 @@ class Graph(ABC):
         return f"{type(self).__name__}(n={self.n}{views})"
 
     # --- shared by the kinds ---------------------------------------------------------------------
+
+    def _remember(self, key: tuple[object, ...], compute: Callable[[], Any]) -> Any:
+        """A graph does not change: what is computed once from it serves every step."""
+        remembered: dict[tuple[object, ...], Any] = self.__dict__.setdefault("_remembered", {})
+        if key not in remembered:
+            remembered[key] = compute()
+        return remembered[key]
 
     def _like(self, graph: Graph, other: Graph | None = None) -> Graph:
         numpy = self.answers_numpy and (other is None or other.answers_numpy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import torch
@@ -27,6 +28,7 @@ class Pairs:
         self.target_views = target_views
         self.self_pairs = self_pairs
         self.shape = (samples.n * views, samples.n * target_views)
+        self._row_sums: dict[tuple[torch.dtype, bool], Tensor] = {}
         self._positive_row_sums: dict[torch.dtype, Tensor] = {}
 
     @classmethod
@@ -60,9 +62,16 @@ class Pairs:
 
     def __matmul__(self, target: Tensor) -> Tensor:
         """A t: for every row, the weighted sum of the rows that it is compared with."""
+        return self._times(target, self.samples.__matmul__)
+
+    def constant_product(self, target: Tensor) -> Tensor:
+        """A t without a gradient, and without a look at what t is."""
+        return self._times(target, self.samples._product)
+
+    def _times(self, target: Tensor, times: Callable[[Tensor], Tensor]) -> Tensor:
         grouped = target.reshape(self.samples.n, self.target_views, -1)
         total = grouped.sum(dim=1) if self.target_views > 1 else grouped[:, 0]
-        product: Tensor = (self.samples @ total)[:, None]
+        product = times(total)[:, None]
         shared = self._shared_views
         if shared == self.views == self.target_views and self._own_weight is None:
             return (product - grouped).reshape(self.shape[0], -1)
@@ -110,8 +119,26 @@ class Pairs:
             self._positive_row_sums[dtype] = torch.where(sums > floor, sums, 0.0)
         return self._positive_row_sums[dtype]
 
+    @cached_property
+    def total_weight(self) -> float:
+        """The sum of |A|, from the sum of A and what is negative in it."""
+        total = float(self.row_sums(torch.float64).sum())
+        if not self.nonnegative:
+            total += 2 * float(self.negative_pairs(torch.float64)[2].sum())
+        return total
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is compared (of the sum less its diagonal, round-off may be left)."""
+        return self.total_weight <= 1e-9 * self.shape[0]
+
     def row_sums(self, dtype: torch.dtype, *, absolute: bool = False) -> Tensor:
         """The total weight of the pairs of every row."""
+        if (dtype, absolute) not in self._row_sums:
+            self._row_sums[dtype, absolute] = self._compute_row_sums(dtype, absolute)
+        return self._row_sums[dtype, absolute]
+
+    def _compute_row_sums(self, dtype: torch.dtype, absolute: bool) -> Tensor:
         degrees = self.samples._degrees(absolute, dtype) * self.target_views
         sums = degrees[:, None].repeat(1, self.views)
         shared = self._shared_views

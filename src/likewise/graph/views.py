@@ -121,7 +121,7 @@ def views_energy(
 ) -> Tensor:
     """sum over samples and views of G_ij |z_iu - t_jv|^2 from the means m, mu and the spreads S
     of every sample: U sum_i d_i S_i + V sum_j d_j S'_j + V U sum_ij G_ij |m_i - mu_j|^2."""
-    degrees = samples._degrees(False, z.dtype)
+    degrees = samples._remember(("degrees", z.dtype), lambda: samples._degrees(False, z.dtype))
     means, spread = _sample_moments(z, views)
     if target is z:
         other_means, other_spread = means, spread

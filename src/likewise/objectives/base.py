@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeVar
@@ -120,7 +121,7 @@ class Objective(nn.Module, ABC):
     """What a call takes beyond the contract."""
 
     check_finite: bool = True
-    """Look for NaN in the input before work starts; False saves a GPU synchronisation."""
+    """Refuse NaN in the input with a clear error; False saves a GPU synchronisation."""
 
     def __init__(self, *, reduction: Reduction = "mean") -> None:
         super().__init__()
@@ -152,8 +153,7 @@ class Objective(nn.Module, ABC):
         terms = self.terms(
             z, graph, target=target, negatives=negatives, generator=generator, **extra
         )
-        first, *others = terms.values()
-        return sum(others, first)
+        return _total(terms)
 
     def terms(
         self,
@@ -170,8 +170,20 @@ class Objective(nn.Module, ABC):
         for name in extra:
             if name not in self.extra_arguments:
                 raise TypeError(f"{type(self).__name__} takes no argument {name!r}")
-        with torch.autocast(device_type=z.device.type, enabled=False):
-            return self._terms(self._collect(z, graph, target, negatives, generator), **extra)
+        inputs = {"z": z, "target": target, "negatives": negatives}
+        try:
+            with _without_autocast(z.device.type):
+                batch = self._collect(z, graph, target, negatives, generator)
+                terms = self._terms(batch, **extra)
+        except (ArithmeticError, RuntimeError, ValueError):
+            # A factorisation that fails on NaN says so in its own words: say what was given.
+            self._check_finite(inputs)
+            raise
+        # NaN in, NaN out: the value tells, and only if it does are the rows looked at.
+        look = self.check_finite and not torch.compiler.is_compiling()
+        if look and not math.isfinite(float(_total(terms).detach())):
+            self._check_finite(inputs)
+        return terms
 
     @abstractmethod
     def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
@@ -242,15 +254,26 @@ class Objective(nn.Module, ABC):
                     f"{name} has {value.shape[1]} dimensions and z has {z.shape[1]}: give the "
                     "same number, at least 1"
                 )
-            check = self.check_finite and not torch.compiler.is_compiling()
-            # One sum tells in one pass; only when it does not is every number looked at.
-            if check and not (
-                math.isfinite(float(value.detach().sum())) or bool(torch.isfinite(value).all())
-            ):
+
+    def _check_finite(self, inputs: dict[str, Tensor | None]) -> None:
+        for name, value in inputs.items():
+            if value is not None and not bool(torch.isfinite(value).all()):
                 raise ValueError(
                     f"{name} holds NaN or infinity: lower the learning rate, or look at the "
                     "encoder's output"
                 )
+
+
+def _total(terms: dict[str, Tensor]) -> Tensor:
+    first, *others = terms.values()
+    return sum(others, first)
+
+
+def _without_autocast(device_type: str) -> AbstractContextManager[object]:
+    # Entering autocast costs as much as a small kernel: only where there is one to leave.
+    if not torch.is_autocast_enabled(device_type):
+        return nullcontext()
+    return torch.autocast(device_type=device_type, enabled=False)
 
 
 def at_least_float32(tensor: Tensor) -> Tensor:

@@ -114,23 +114,25 @@ class Contrastive(Objective):
     def _terms(
         self, batch: Batch, temperature: Tensor | None = None, **extra: Any
     ) -> dict[str, Tensor]:
-        if self._is_small(batch) and temperature is None:
-            attraction, repulsion = cosine_contrast(
-                batch.z,
-                batch.pairs,
-                self.inverse_temperature,
-                self._candidates(batch).simplest(batch.n_rows),
-                plain=lambda z: self._sums(replace(batch, z=z, target=z), None),
-            )
-            if self.divide:
-                attraction = attraction / self.inverse_temperature
-                repulsion = repulsion / self.inverse_temperature
-        else:
-            attraction, repulsion = self._sums(batch, temperature)
         factor = 1.0
         if self.reduction == "mean":
             factor = 1.0 / (batch.n_samples if self._first_view else batch.n_rows)
-        return {"attraction": attraction * factor, "repulsion": repulsion * (factor * self.weight)}
+        if self._is_small(batch) and temperature is None:
+            alpha = self.inverse_temperature
+            attraction, repulsion = cosine_contrast(
+                batch.z,
+                batch.pairs,
+                alpha,
+                self._candidates(batch).simplest(batch.n_rows),
+                factors=(
+                    factor if self.divide else factor * alpha,
+                    factor * self.weight / (alpha if self.divide else 1.0),
+                ),
+                plain=lambda z: self._sums(replace(batch, z=z, target=z), None, factor),
+            )
+        else:
+            attraction, repulsion = self._sums(batch, temperature, factor)
+        return {"attraction": attraction, "repulsion": repulsion}
 
     def _is_small(self, batch: Batch) -> bool:
         """Whether unit rows are compared among themselves, few enough to hold every pair."""
@@ -147,12 +149,17 @@ class Contrastive(Objective):
             and batch.pairs.nonnegative
         )
 
-    def _sums(self, batch: Batch, temperature: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Both parts, summed over the rows of all ranks."""
+    def _sums(
+        self, batch: Batch, temperature: Tensor | None, factor: float
+    ) -> tuple[Tensor, Tensor]:
+        """Both parts, summed over the rows of all ranks and weighted."""
         comparisons = self._comparisons(batch, temperature)
         attraction = sum(map(self._attraction, comparisons), batch.z.new_zeros(()))
         repulsion = sum(map(self._repulsion, comparisons), batch.z.new_zeros(()))
-        return sum_over_ranks(attraction), sum_over_ranks(repulsion)
+        return (
+            sum_over_ranks(attraction) * factor,
+            sum_over_ranks(repulsion) * (factor * self.weight),
+        )
 
     @property
     def _first_view(self) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor
 from likewise.graph.pairs import Pairs
 from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive
 from likewise.objectives.grams import product_energy
-from likewise.objectives.similarity import mean_distance, pair_weight
+from likewise.objectives.similarity import mean_distance
 
 Views = Literal["separate", "stacked"]
 
@@ -114,7 +114,7 @@ class VICReg(Objective):
                 rows = rows - rows.mean(dim=0)
             own = rows.square().sum(dim=0) / divisor
             if self.variance == "hinge":
-                variance = variance + (spread.sqrt() - _root(own, self.epsilon)).relu().sum()
+                variance = variance + (spread**0.5 - _root(own, self.epsilon)).relu().sum()
             else:
                 variance = variance + (own - spread).square().sum()
             covariance = covariance + product_energy(rows, diagonal=False) / divisor**2
@@ -125,11 +125,10 @@ class VICReg(Objective):
             "covariance": self.covariance_weight * share * covariance,
         }
 
-    def _covariance_target(self, batch: Batch) -> Tensor:
+    def _covariance_target(self, batch: Batch) -> Tensor | float:
         if self.covariance_target == "degree":
             return batch.graph._degrees(True, batch.z.dtype).mean() / batch.n_rows
-        value = 1.0 if self.covariance_target == "identity" else self.covariance_target
-        return batch.z.new_tensor(value)
+        return 1.0 if isinstance(self.covariance_target, str) else self.covariance_target
 
 
 class BarlowTwins(Objective):
@@ -197,7 +196,7 @@ class BarlowTwins(Objective):
             own = (left * right).sum(dim=0)
             diagonal = diagonal + (1 - own).square().sum()
             off_diagonal = off_diagonal + product_energy(left, right, diagonal=False)
-        share = (pair_weight(batch) > 0).to(batch.z.dtype)
+        share = 0.0 if batch.pairs.empty else 1.0
         if self.reduction == "mean":
             share = share / len(branches)
         return {
@@ -211,7 +210,7 @@ class BarlowTwins(Objective):
             rows = rows - rows.mean(dim=0)
         variance = rows.square().mean(dim=0)
         root = _root(variance, self.epsilon) * len(rows) ** 0.5
-        return rows / torch.where(root > 0, root, torch.inf)
+        return rows / (root if self.epsilon > 0 else torch.where(root > 0, root, torch.inf))
 
 
 def _average_of_alike(batch: Batch, rows: Tensor) -> Tensor:
@@ -233,4 +232,6 @@ def _average_of_alike(batch: Batch, rows: Tensor) -> Tensor:
 def _root(variance: Tensor, epsilon: float) -> Tensor:
     """sqrt(variance + epsilon), with the gradient 0 at 0."""
     shifted = variance + epsilon
+    if epsilon > 0:
+        return shifted.sqrt()
     return torch.where(shifted > 0, shifted, 1.0).sqrt() * (shifted > 0)

@@ -69,7 +69,7 @@ def row_logsumexp(
             :math:`-|q - k|`, whose gradient at distance 0 is 0.
         weights: w, by default all 1.
         tile: rows and columns of a tile. By default dense up to `DENSE_LIMIT` pairs, above in
-            tiles of 4096 x 4096 pairs.
+            tiles of 6144 x 6144 pairs.
         precision: how tiles of float32 are multiplied on an NVIDIA GPU: "split" as three TF32
             products with the accuracy of float32, "ieee" in float32 itself.
         bound: what no :math:`|a_i\, s(q_i, k_k)|` can exceed, where that is known (the inverse
@@ -170,7 +170,7 @@ def _dense(queries: Tensor, keys: Tensor, job: Job) -> Tensor:
     if job.refine:
         logits = refined_(logits, queries, keys)
     if job.root:
-        apart = logits.detach() < 0
+        apart = ~(logits.detach() >= 0)  # NaN stays NaN
         # The inner `where` keeps the infinite slope of the root at 0 out of the gradient.
         distances = torch.where(apart, -logits, 1.0).sqrt()
         logits = torch.where(apart, distances, 0.0) * -job.scale

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -33,12 +34,13 @@ def tensor_cores(like: Tensor) -> bool:
     return torch.cuda.get_device_capability(like.device)[0] >= 8
 
 
-def _setting(device: torch.device) -> tuple[Any, str] | None:
+@lru_cache
+def _setting(device_type: str) -> tuple[Any, str] | None:
     """Where the precision of float32 products on this kind of device is set: object, attribute."""
     backend: Any = None
-    if device.type == "cuda":
+    if device_type == "cuda":
         backend = torch.backends.cuda.matmul
-    elif device.type == "cpu":
+    elif device_type == "cpu":
         backend = getattr(torch.backends.mkldnn, "matmul", None)
     if backend is None:
         return None
@@ -48,7 +50,7 @@ def _setting(device: torch.device) -> tuple[Any, str] | None:
 
 def is_reduced(device: torch.device) -> bool:
     """Whether the user allows float32 products on this kind of device in a smaller format."""
-    setting = _setting(device)
+    setting = _setting(device.type)
     return setting is not None and getattr(*setting) not in ("none", "ieee", False)
 
 
@@ -59,7 +61,7 @@ def matmul_precision(device: torch.device, mode: Literal["tf32", "ieee"]) -> Ite
     Wraps single products only: the setting belongs to the whole process, and torch.compile may
     refuse to work while it disagrees with the setting under its older name, which stays untouched.
     """
-    setting = _setting(device)
+    setting = _setting(device.type)
     if setting is None:
         yield
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from likewise.objectives.base import Batch, Objective, Reduction, positive, unit_rows
@@ -90,14 +89,4 @@ def pair_mean(batch: Batch, total: Tensor, reduction: Reduction) -> Tensor:
     """A sum over the pairs compared, divided by their weight; 0 where nothing is compared."""
     if reduction == "sum":
         return total
-    weight = pair_weight(batch)
-    return total / torch.where(weight > 0, weight, torch.inf)
-
-
-def pair_weight(batch: Batch) -> Tensor:
-    r""":math:`\sum_{ij} |A_{ij}|`, from the sum and what is negative in it."""
-    dtype = batch.z.dtype
-    weight = batch.pairs.row_sums(dtype).sum()
-    if not batch.pairs.nonnegative:
-        weight = weight + 2 * batch.pairs.negative_pairs(dtype)[2].sum()
-    return weight
+    return total * 0.0 if batch.pairs.empty else total / batch.pairs.total_weight

@@ -25,19 +25,23 @@ def cosine_contrast(
     pairs: Pairs,
     scale: float,
     weights: PairWeights | None,
+    factors: tuple[float, float],
     plain: Callable[[Tensor], Parts],
 ) -> Parts:
-    r"""The sums :math:`-\alpha \sum_{ij} A_{ij} s_{ij}` and
-    :math:`\sum_i d_i \log \sum_k w_{ik} e^{\alpha s_{ik}}` over rows compared among themselves.
+    r"""The sums :math:`-\sum_{ij} A_{ij} s_{ij}` and
+    :math:`\sum_i d_i \log \sum_k w_{ik} e^{\alpha s_{ik}}` over rows compared among themselves,
+    each times its factor.
 
     Args:
         z: rows of any length; s is their cosine.
         pairs: A, symmetric and nonnegative.
         scale: :math:`\alpha`, small enough for plain exponentials.
         weights: w, symmetric.
-        plain: the same two sums of the same rows in differentiable steps, for second derivatives.
+        factors: of the first and of the second sum.
+        plain: the same two results from the same rows in differentiable steps, for second
+            derivatives.
     """
-    attraction, repulsion = _CosineContrast.apply(z, pairs, scale, weights, plain)
+    attraction, repulsion = _CosineContrast.apply(z, pairs, scale, weights, factors, plain)
     return attraction, repulsion
 
 
@@ -49,53 +53,58 @@ class _CosineContrast(torch.autograd.Function):
         pairs: Pairs,
         scale: float,
         weights: PairWeights | None,
+        factors: tuple[float, float],
         plain: Callable[[Tensor], Parts],
     ) -> Parts:
         # A zero row has no direction: it stays zero, and so does its gradient.
         inverse = torch.linalg.vector_norm(z, dim=1, keepdim=True).reciprocal_()
         inverse.nan_to_num_(posinf=0.0)
         unit = z * inverse
-        if is_reduced(z.device):
+        reduced = is_reduced(z.device)
+        if reduced:
             exponentials = product(unit * scale, unit).exp_()
         else:
             # With beta = 0 the first argument is not read.
             exponentials = torch.addmm(inverse, unit, unit.T, beta=0, alpha=scale).exp_()
+        may_be_empty = False
         if isinstance(weights, NoSelf):
             exponentials.fill_diagonal_(0.0)
         elif weights is not None:
-            everyone = slice(0, len(z))
+            everyone = slice(0, z.shape[0])
             block = weights.tile(everyone, everyone, unit)
+            may_be_empty = block is not None
             if block is not None:
                 exponentials.mul_(block)
         totals = exponentials.sum(1)
         logs = totals.log()
-        if not isinstance(weights, NoSelf | None):
+        if may_be_empty:
             logs.masked_fill_(logs == -torch.inf, 0.0)
-        neighbours = pairs @ unit
+        neighbours = pairs.constant_product(unit)
         degrees = pairs.positive_row_sums(z.dtype)
         ctx.save_for_backward(z, unit, inverse, exponentials, totals, neighbours, degrees)
-        ctx.scale, ctx.plain = scale, plain
-        ctx.may_be_empty = not isinstance(weights, NoSelf | None)
-        attraction = unit.reshape(-1).dot(neighbours.reshape(-1)) * -scale
-        return attraction, degrees.dot(logs)
+        ctx.scale, ctx.factors, ctx.plain = scale, factors, plain
+        ctx.reduced, ctx.may_be_empty = reduced, may_be_empty
+        attraction = unit.reshape(-1).dot(neighbours.reshape(-1))
+        return attraction.mul_(-factors[0]), degrees.dot(logs).mul_(factors[1])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         z, unit, inverse, exponentials, totals, neighbours, degrees = ctx.saved_tensors
         if torch.is_grad_enabled():
             found = torch.autograd.grad(ctx.plain(z), z, gradients, create_graph=True)
-            return found[0], None, None, None, None
+            return found[0], None, None, None, None, None
         pull, push = gradients
         factor = degrees / totals
         if ctx.may_be_empty:
             factor.masked_fill_(totals == 0, 0.0)
-        factor = factor * (push * ctx.scale)
+        factor.mul_(push * (ctx.scale * ctx.factors[1]))
         slopes = exponentials * (factor[:, None] + factor)
         # A and E are symmetric: both ends of a pair give the same slope.
-        toward = neighbours * (pull * (-2.0 * ctx.scale))
-        if is_reduced(z.device):
-            gradient = toward + product(slopes, unit.T)
+        toward = neighbours * (pull * (-2.0 * ctx.factors[0]))
+        if ctx.reduced:
+            gradient = toward.add_(product(slopes, unit.T))
         else:
-            gradient = torch.addmm(toward, slopes, unit)
-        along = torch.linalg.vecdot(unit, gradient).unsqueeze(1)
-        return gradient.addcmul_(unit, along, value=-1.0).mul_(inverse), None, None, None, None
+            gradient = toward.addmm_(slopes, unit)
+        along = (unit * gradient).sum(1, keepdim=True)
+        gradient.addcmul_(unit, along, value=-1.0).mul_(inverse)
+        return gradient, None, None, None, None, None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Kernel = Literal["dot", "squared-distance", "distance"]
 
-TILE = 4096  # rows and columns; a float32 tile takes 64 MiB, and two to four exist at a time
+TILE = 6144  # rows and columns; a float32 tile takes 144 MiB, and two to four exist at a time
 NEAR = 1 / 256  # share of what cancels in |q - k|^2 that is left: 8 bits lost, or more below
 NEAR_LIMIT = 2**24  # numbers; more differences than this are not written out
 BOUND = 0.68  # of the logarithm of the largest number; in float32, logits up to 60
