@@ -388,13 +388,13 @@ def test_zero_rows_have_no_direction():
 @pytest.mark.parametrize("name", ["self-supervised", "labels-views", "mixed", "signed"])
 def test_tiles_agree_with_dense(monkeypatch, denominator, name):
     """The tiled path, forced on a small batch: same value, same gradient."""
-    from likewise.objectives import pairwise, tiles
+    from likewise.pairwise import reductions, tiles
 
     graph = contract.GRAPHS[name]()
     z = torch.randn(graph.n, 4, generator=torch.Generator().manual_seed(0)).double()
     results = []
     for limit in (10**9, 0):
-        monkeypatch.setattr(pairwise, "DENSE_LIMIT", limit)
+        monkeypatch.setattr(reductions, "DENSE_LIMIT", limit)
         monkeypatch.setattr(tiles, "TILE", 5)
         rows = z.clone().requires_grad_()
         value = NTXent(0.5, denominator=denominator)(rows, graph)

@@ -6,6 +6,7 @@ import torch
 
 from likewise import Graph
 from likewise.objectives.coding_rate import TotalCodingRate
+from likewise.objectives.entropy_coding import MaximumEntropyCoding
 from likewise.objectives.matrix_information import MatrixAlignment, MatrixSSL, MatrixUniformity
 from likewise.objectives.uniformity import UniformityMCE, UniformityMKL
 from tests.objectives import contract
@@ -500,3 +501,24 @@ def test_a_teacher_with_other_views(views, target_views):
     assert terms["uniformity"].item() == pytest.approx(TestMatrixUniformity().value_of(pairs))
     mirrored = [(right, left) for left, right in pairs]
     assert terms["alignment"].item() == pytest.approx(TestMatrixAlignment().value_of(mirrored))
+
+
+@pytest.mark.parametrize("covariance", ["cross", "symmetric"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda covariance: MatrixUniformity(covariance, logarithm="exact", ridge=0.0, ddof=0),
+        lambda covariance: MaximumEntropyCoding(
+            epsilon=0.5, covariance=covariance, logarithm="exact"
+        ),
+    ],
+)
+def test_opposite_views_have_no_logarithm(make, covariance):
+    """In an even dimension the determinant is positive all the same."""
+    corners = torch.cat([torch.eye(4), -torch.eye(4)]).double()
+    graph = Graph.identity(8).views(2)
+    equal = torch.stack([corners, corners], dim=1).reshape(16, 4)
+    opposite = torch.stack([corners, -corners], dim=1).reshape(16, 4)
+    assert torch.isfinite(make(covariance)(equal, graph))
+    with pytest.raises(ValueError, match=r"logarithm='taylor"):
+        make(covariance)(opposite, graph)

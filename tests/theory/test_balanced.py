@@ -20,7 +20,7 @@ from likewise.objectives import (
     NTXent,
     PrototypeContrast,
 )
-from likewise.objectives.pairwise import row_logsumexp
+from likewise.pairwise.reductions import row_logsumexp
 
 SLACK = 1e-9
 

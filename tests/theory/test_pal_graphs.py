@@ -56,7 +56,7 @@ def minimize(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
         slope = torch.autograd.grad(value, z)[0]
         return value.item(), slope.flatten().numpy()
 
-    options = {"maxiter": 500, "ftol": 1e-15, "gtol": 1e-8}
+    options = {"maxiter": 200, "ftol": 1e-15, "gtol": 1e-8}
     found = optimize.minimize(
         value_and_slope, start.flatten().numpy(), jac=True, method="L-BFGS-B", options=options
     )

@@ -309,7 +309,8 @@ class Graph(ABC):
         from likewise.graph.sums import SumGraph
 
         nodes = torch.arange(self.n, device=self.device)
-        diagonal = EdgeGraph(nodes, nodes, -self._diagonal(torch.get_default_dtype()), self.n)
+        # In float64, so that nothing is left of it in float64 either.
+        diagonal = EdgeGraph(nodes, nodes, -self._diagonal(torch.float64), self.n)
         return self._like(SumGraph([self, diagonal], like=self))
 
     def centered(self) -> Graph:

@@ -27,7 +27,8 @@ def from_loss(
     """:math:`G_{ij} = -\\ell(y_i, y_j)` (``pal`` eq. 12), raw, shifted or doubly centred.
 
     -l has a zero diagonal and so is never positive semi-definite: as printed, its square root is
-    complex. The corrected forms are the shifted one, c - l, and the centred one, H(-l)H.
+    complex. The centred form H(-l)H is, for all four losses; the shifted form c - l is for
+    zero-one and Kendall (for the squared loss no constant suffices in general).
 
     Args:
         labels: "zero-one": class numbers (N,), -1 for unknown; "squared": numbers or vectors;

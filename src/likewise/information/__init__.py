@@ -13,7 +13,7 @@ from likewise.information.divergence import (
     uniform_cross_entropy,
 )
 from likewise.information.entropy import matrix_entropy, von_neumann_entropy
-from likewise.information.logarithm import matrix_log
+from likewise.information.logarithm import has_principal_log, matrix_log
 from likewise.information.rank import effective_rank, rank_me
 from likewise.information.simplex import simplex_etf
 
@@ -21,6 +21,7 @@ __all__ = [
     "Method",
     "coding_rate",
     "effective_rank",
+    "has_principal_log",
     "log_det_identity_plus",
     "matrix_cross_entropy",
     "matrix_entropy",

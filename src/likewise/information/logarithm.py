@@ -87,3 +87,20 @@ def taylor_log(a: Tensor, order: int, ridge: float) -> Tensor:
     for k in range(order - 1, 0, -1):
         factor = identity / k - x @ factor
     return x @ factor
+
+
+def has_principal_log(a: Tensor) -> bool:
+    """Whether a square matrix, symmetric or not, has a principal logarithm.
+
+    It has none with an eigenvalue on (-inf, 0]. A positive determinant does not tell: an even
+    number of negative eigenvalues has one.
+
+    >>> has_principal_log(torch.diag(torch.tensor([2.0, 1.0])))
+    True
+    >>> has_principal_log(torch.diag(torch.tensor([-2.0, -1.0])))
+    False
+    """
+    eigenvalues = torch.linalg.eigvals(a.detach().to("cpu", torch.float64))
+    round_off = 1e-12 * float(eigenvalues.abs().max()) if eigenvalues.numel() else 0.0
+    on_the_cut = (eigenvalues.imag.abs() <= round_off) & (eigenvalues.real <= round_off)
+    return not bool(on_the_cut.any())

@@ -13,26 +13,21 @@ and differ in c, :math:`\lambda` and who is in the denominator (w).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, Literal, TypedDict
 
 import torch
 from torch import Tensor
 
 from likewise.distributed import sum_over_ranks
-from likewise.objectives import pairwise
 from likewise.objectives.base import Batch, Objective, Reduction, one_of, unit_rows
-from likewise.objectives.denominators import (
-    DENOMINATORS,
-    Denominator,
-    DenominatorWeights,
-    PositiveWeights,
-)
-from likewise.objectives.pairwise import row_kernel_sum, row_logsumexp
-from likewise.objectives.products import Precision
+from likewise.objectives.comparison import Comparison
+from likewise.objectives.denominators import DENOMINATORS, Denominator, DenominatorWeights
 from likewise.objectives.small_batch import cosine_contrast
-from likewise.objectives.tiles import is_safe
+from likewise.pairwise import reductions
+from likewise.pairwise.products import Precision
+from likewise.pairwise.reductions import row_kernel_sum, row_logsumexp
+from likewise.pairwise.tiles import is_safe
 
 Similarity = Literal["cosine", "dot", "distance", "squared-distance"]
 SIMILARITIES = ("cosine", "dot", "distance", "squared-distance")
@@ -144,7 +139,7 @@ class Contrastive(Objective):
             and not batch.has_teacher
             and batch.negatives is None
             and batch.own == slice(0, batch.n_rows)
-            and batch.n_rows**2 <= pairwise.DENSE_LIMIT
+            and batch.n_rows**2 <= reductions.DENSE_LIMIT
             and is_safe(self.inverse_temperature, batch.z.dtype)
             and batch.pairs.nonnegative
         )
@@ -166,7 +161,7 @@ class Contrastive(Objective):
         """Whether only the first view of every sample is an anchor."""
         return False
 
-    def _comparisons(self, batch: Batch, temperature: Tensor | None) -> list[_Comparison]:
+    def _comparisons(self, batch: Batch, temperature: Tensor | None) -> list[Comparison]:
         """This rank's anchors against everybody, or against one view at a time."""
         cosine = self.similarity == "cosine"
         z = unit_rows(batch.z) if cosine else batch.z
@@ -181,7 +176,7 @@ class Contrastive(Objective):
             rows = torch.arange(batch.own.start, batch.own.stop, device=z.device)
             if self._first_view:
                 rows = rows[rows % batch.views == 0]
-        whole = _Comparison(
+        whole = Comparison(
             batch=batch,
             queries=z if rows is None else z[rows],
             target=target,
@@ -219,7 +214,7 @@ class Contrastive(Objective):
         scale = temperature.to(batch.z).reciprocal()
         return scale if rows is None else scale[rows - batch.own.start]
 
-    def _attraction(self, comparison: _Comparison) -> Tensor:
+    def _attraction(self, comparison: Comparison) -> Tensor:
         """Minus the sum over this rank's rows of what attracts."""
         queries, scale = comparison.queries, comparison.scale
         divisor = scale if self.divide else 1.0
@@ -258,7 +253,7 @@ class Contrastive(Objective):
             logits = logits / safe
         return -(torch.where(alike, logits, 0.0) * self._share(comparison) / divisor).sum()
 
-    def _repulsion(self, comparison: _Comparison) -> Tensor:
+    def _repulsion(self, comparison: Comparison) -> Tensor:
         """The sum over this rank's rows of what repels."""
         scale, keys = comparison.scale, comparison.keys
         if comparison.negatives is not None:
@@ -296,7 +291,7 @@ class Contrastive(Objective):
             in_batch=self.batch_negatives,
         )
 
-    def _share(self, comparison: _Comparison) -> Tensor:
+    def _share(self, comparison: Comparison) -> Tensor:
         """How much a row weighs: as its positives, or once if it has any, in this view a part."""
         degrees = comparison.degrees
         if self.positives == "sum":
@@ -318,73 +313,3 @@ class Contrastive(Objective):
         if self._kernel == "squared-distance":
             return -squares
         return -torch.where(squares > 0, squares, 1.0).sqrt() * (squares > 0)
-
-
-@dataclass(frozen=True)
-class _Comparison:
-    """Anchors and what they are compared with: everybody, or everybody in one view."""
-
-    batch: Batch
-    queries: Tensor
-    target: Tensor
-    keys: Tensor
-    negatives: Tensor | None
-    rows: Tensor | None
-    """The row numbers of the anchors; None means all rows."""
-    columns: Tensor | None
-    """The row numbers of the keys in the target; None means all rows."""
-    scale: float | Tensor
-    all_degrees: Tensor | None = None
-    """The total weight of the anchors' positives in all views, where this is one of them."""
-
-    @property
-    def numbers(self) -> Tensor:
-        """The row numbers of the anchors."""
-        if self.rows is not None:
-            return self.rows
-        return torch.arange(len(self.queries), device=self.queries.device)
-
-    def against_view(self, view: int) -> _Comparison:
-        """The keys of one view, and the anchors that are in another one."""
-        rows = self.numbers
-        columns = torch.arange(view, len(self.target), self.batch.target_views, device=rows.device)
-        keep = rows % self.batch.views != view
-        return replace(
-            self,
-            queries=self.queries[keep],
-            keys=self.target[columns],
-            rows=rows[keep],
-            columns=columns,
-            scale=self.scale[keep] if isinstance(self.scale, Tensor) else self.scale,
-        )
-
-    @cached_property
-    def _in_view(self) -> Tensor | None:
-        """1 for the target's rows in the view, (M, 1)."""
-        if self.columns is None:
-            return None
-        mask = self.target.new_zeros(len(self.target), 1)
-        mask[self.columns] = 1.0
-        return mask
-
-    @cached_property
-    def degrees(self) -> Tensor:
-        """d_i, the total weight of the positives of every anchor."""
-        pairs = self.batch.pairs
-        if self._in_view is None:
-            degrees = pairs.positive_row_sums(self.target.dtype)
-        else:
-            degrees = pairs.positive_sums(self._in_view)[:, 0]
-        return degrees if self.rows is None else degrees[self.rows]
-
-    @cached_property
-    def positive_sums(self) -> Tensor:
-        """sum_j A+_ij t_j for every anchor, by a graph product."""
-        target = self.target if self._in_view is None else self.target * self._in_view
-        sums = self.batch.pairs.positive_sums(target)
-        return sums if self.rows is None else sums[self.rows]
-
-    @property
-    def positive_weights(self) -> PositiveWeights:
-        """A+ tile by tile, where the similarity is not linear."""
-        return PositiveWeights(self.batch.pairs, self.rows, self.columns)

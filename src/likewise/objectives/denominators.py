@@ -9,8 +9,8 @@ from torch import Tensor
 
 from likewise.graph import Pairs
 from likewise.graph.factored import FactoredGraph
-from likewise.objectives.pairwise import PairWeights
-from likewise.objectives.tiles import NoSelf
+from likewise.pairwise.reductions import PairWeights
+from likewise.pairwise.tiles import NoSelf
 
 Denominator = Literal["other-view", "negatives", "all", "all-and-self"]
 DENOMINATORS = ("other-view", "negatives", "all", "all-and-self")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from likewise.information import log_det_identity_plus, matrix_log
+from likewise.information import has_principal_log, log_det_identity_plus, matrix_log
 from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive, unit_rows
 from likewise.objectives.similarity import mean_distance
 
@@ -101,14 +101,13 @@ class MaximumEntropyCoding(Objective):
         if self.logarithm == "taylor":
             return matrix_log(product, method="taylor-shifted", order=self.order).trace()
         identity = torch.eye(len(product), dtype=product.dtype, device=product.device)
-        sign, value = torch.linalg.slogdet(identity + product)
-        if not bool(sign > 0):
+        if not has_principal_log(identity + product):
             raise ValueError(
-                "the determinant of I + d / (B epsilon^2) Z1^T Z2 is not positive, so that it has "
-                "no logarithm: the branches disagree too much. Give logarithm='taylor' or "
+                "I + d / (B epsilon^2) Z1^T Z2 has an eigenvalue that is not positive, so that it "
+                "has no logarithm: the branches disagree too much. Give logarithm='taylor' or "
                 "covariance='auto', which are always defined, or a larger epsilon"
             )
-        return value
+        return torch.linalg.slogdet(identity + product).logabsdet
 
 
 class CorInfoMax(Objective):

@@ -7,7 +7,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from likewise.information import matrix_cross_entropy, matrix_kl, uniform_cross_entropy
+from likewise.information import (
+    has_principal_log,
+    matrix_cross_entropy,
+    matrix_kl,
+    uniform_cross_entropy,
+)
 from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive
 from likewise.objectives.entropy_coding import Covariance, covariance_count, unit_batch, whole
 
@@ -157,13 +162,13 @@ class MatrixUniformity(_BranchCovariances):
 
     def _exact_cross(self, matrix: Tensor) -> Tensor:
         """tr(-p log Q + Q) = -p log det Q + tr Q, for a Q that need not be symmetric."""
-        sign, log_det = torch.linalg.slogdet(matrix)
-        if not bool(sign > 0):
+        if not has_principal_log(matrix):
             raise ValueError(
-                "the determinant of the cross-covariance is not positive, so that it has no "
+                "the cross-covariance has an eigenvalue that is not positive, so that it has no "
                 "logarithm: the branches disagree too much. Give logarithm='taylor-shifted' or "
                 "covariance='auto', which are always defined, or a ridge"
             )
+        log_det = torch.linalg.slogdet(matrix).logabsdet
         return matrix.trace() - (1 / len(matrix) + self._ridge(len(matrix))) * log_det
 
 

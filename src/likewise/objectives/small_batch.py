@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from likewise.graph import Pairs
-from likewise.objectives.pairwise import PairWeights
-from likewise.objectives.products import is_reduced, product
-from likewise.objectives.tiles import NoSelf
+from likewise.pairwise.products import is_reduced, product
+from likewise.pairwise.reductions import PairWeights
+from likewise.pairwise.tiles import NoSelf
 
 Parts = tuple[Tensor, Tensor]
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from likewise.information.precision import without_autocast
-from likewise.objectives.fused import exp_sums, is_fused, symmetric_slopes_
-from likewise.objectives.products import (
+from likewise.pairwise.fused import exp_sums, is_fused, symmetric_slopes_
+from likewise.pairwise.products import (
     Operand,
     Precision,
     accumulate_,
@@ -31,7 +31,7 @@ from likewise.objectives.products import (
 )
 
 if TYPE_CHECKING:
-    from likewise.objectives.pairwise import PairWeights
+    from likewise.pairwise.reductions import PairWeights
 
 Kernel = Literal["dot", "squared-distance", "distance"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from likewise.objectives.products import DROPPED_BITS
+from likewise.pairwise.products import DROPPED_BITS
 
 try:
     import triton

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from likewise.information.precision import without_autocast
-from likewise.objectives.products import Precision, product
-from likewise.objectives.tiles import (
+from likewise.pairwise.products import Precision, product
+from likewise.pairwise.tiles import (
     Job,
     Kernel,
     NoSelf,

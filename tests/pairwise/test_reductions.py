@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from likewise.objectives import pairwise, products, tiles
-from likewise.objectives.pairwise import row_kernel_sum, row_logsumexp
-from likewise.objectives.tiles import NoSelf
+from likewise.pairwise import products, reductions, tiles
+from likewise.pairwise.reductions import row_kernel_sum, row_logsumexp
+from likewise.pairwise.tiles import NoSelf
 
 KERNELS = ("dot", "squared-distance", "distance")
 
@@ -356,7 +356,7 @@ def test_tiles_never_hold_the_matrix_of_pairs(kernel, same, bound, monkeypatch):
 
 
 def test_large_problems_are_tiled_and_small_ones_are_not(monkeypatch):
-    monkeypatch.setattr(pairwise, "DENSE_LIMIT", 100)
+    monkeypatch.setattr(reductions, "DENSE_LIMIT", 100)
     monkeypatch.setattr(tiles, "TILE", 4)
     for height, width, is_tiled in ((10, 10, False), (10, 11, True), (2, 60, True), (60, 2, True)):
         q, k = rows(height).requires_grad_(), rows(width, seed=1)
