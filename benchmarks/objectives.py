@@ -424,12 +424,16 @@ def table(title: str, figures: dict[str, Figure], remark: str) -> str:
         if figure.note:
             lines.append(f"| {name} | failed: {figure.note} | | | |")
             continue
-        memory = figure.gibibytes / base.gibibytes if base.gibibytes > 0 else float("nan")
         lines.append(
             f"| {name} | {figure.milliseconds:.2f} | {figure.gibibytes:.3f} | "
-            f"{figure.milliseconds / base.milliseconds:.2f} | {memory:.2f} |"
+            f"{figure.milliseconds / base.milliseconds:.2f} | {memory_ratio(figure, base)} |"
         )
     return "\n".join([*lines, "", *([remark, ""] if remark else [])])
+
+
+def memory_ratio(figure: Figure, base: Figure) -> str:
+    """Below a page or two, memory sampled from outside says nothing."""
+    return f"{figure.gibibytes / base.gibibytes:.2f}" if base.gibibytes > 5e-4 else ""
 
 
 def summary(rows: dict[str, dict[str, Figure]]) -> str:
@@ -449,10 +453,9 @@ def summary(rows: dict[str, dict[str, Figure]]) -> str:
             lines.append(start + "| | | | |")
         for other, figure in peers.items():
             time_ratio = figure.milliseconds / base.milliseconds
-            memory_ratio = figure.gibibytes / base.gibibytes
             lines.append(
                 start + f"| {other} | {figure.milliseconds:.2f} | {time_ratio:.2f} | "
-                f"{memory_ratio:.2f} |"
+                f"{memory_ratio(figure, base)} |"
             )
     return "\n".join([*lines, ""])
 
@@ -501,9 +504,9 @@ def main() -> None:
                 "# Objectives: time and memory",
                 "",
                 f"Forward and backward, median of repeated runs, on {machine} ({versions}). Made "
-                "by `python benchmarks/objectives.py --out docs/benchmarks/objectives.md`; peers "
-                "run in the same process on the same rows. A ratio above 1 means that ours is "
-                "faster or leaner.",
+                f"by `python benchmarks/objectives.py --out {arguments.out}`; peers run in the "
+                "same process on the same rows. A ratio above 1 means that ours is faster or "
+                "leaner.",
                 "",
                 *parts,
             ]

@@ -183,6 +183,20 @@ class ObjectiveContract:
         tolerance = self.autocast_tolerance
         assert value.item() == pytest.approx(exact, rel=tolerance, abs=tolerance)
 
+    @pytest.mark.gpu
+    def test_cuda_agrees_with_the_cpu(self, graph: Graph) -> None:
+        z, arguments = self.rows(graph), self.arguments(graph)
+        gradients = []
+        for device in ("cpu", "cuda"):
+            rows = z.to(device).requires_grad_()
+            there = {name: value.to(device) for name, value in arguments.items()}
+            value = self.value(self.make().double().to(device), rows, graph, **there)
+            value.backward()
+            gradients.append((value.detach().cpu(), rows.grad.cpu()))
+        (first, slope), (second, other) = gradients
+        torch.testing.assert_close(second, first, rtol=1e-8, atol=1e-10)
+        torch.testing.assert_close(other, slope, rtol=1e-6, atol=1e-8)
+
     def test_two_processes_equal_one(self, process_pair: ProcessPair) -> None:
         single = train(self, 0, 1)
         for result in process_pair.train(self):
