@@ -63,7 +63,7 @@ class _Sum(torch.autograd.Function):
 def row_counts(rows: Tensor) -> tuple[int, ...]:
     """How many rows every rank holds, in rank order."""
     if world_size() == 1:
-        return (len(rows),)
+        return (rows.shape[0],)
     own = torch.tensor([len(rows)], device=rows.device)
     received = [torch.empty_like(own) for _ in range(world_size())]
     dist.all_gather(received, own)

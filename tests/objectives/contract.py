@@ -188,7 +188,7 @@ class ObjectiveContract:
         z, arguments = self.rows(graph), self.arguments(graph)
         gradients = []
         for device in ("cpu", "cuda"):
-            rows = z.to(device).requires_grad_()
+            rows = z.detach().to(device, copy=True).requires_grad_()
             there = {name: value.to(device) for name, value in arguments.items()}
             value = self.value(self.make().double().to(device), rows, graph, **there)
             value.backward()

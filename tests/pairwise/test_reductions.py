@@ -485,7 +485,7 @@ def test_cuda_agrees_with_float64(kernel, same, precision):
     weights = Dense(1 - torch.eye(1500, dtype=torch.float64), symmetric=True)
     options = dict(kernel=kernel, weights=weights, scale=10.0)
     exact = value_and_gradients(row_logsumexp, *inputs, **options)
-    setting = products._setting(torch.device("cuda"))
+    setting = products._setting("cuda")
     before = getattr(*setting)
     single = [x.float() for x in inputs]
     for tile in (None, 512, 700):

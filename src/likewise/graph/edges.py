@@ -103,8 +103,9 @@ class EdgeGraph(Graph):
     def _sparse(self, dtype: torch.dtype) -> Tensor:
         pointers, columns, edge = self._rows
         with warnings.catch_warnings():
-            # PyTorch calls its compressed matrices beta; the one product used here is tested.
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+            # PyTorch calls its compressed matrices beta, and warns that it does not check what is
+            # right by construction; the one product used here is tested.
+            warnings.filterwarnings("ignore", message="Sparse (CSR tensor|invariant checks)")
             return torch.sparse_csr_tensor(
                 pointers,
                 columns,

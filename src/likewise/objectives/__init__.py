@@ -7,7 +7,8 @@
 ['covariance', 'invariance', 'variance']
 """
 
-from likewise.objectives.base import Batch, Objective
+from likewise.objectives.base import Objective
+from likewise.objectives.batch import Batch
 from likewise.objectives.coding_rate import EMPSSL, TotalCodingRate
 from likewise.objectives.coding_rate_reduction import MaximalCodingRateReduction
 from likewise.objectives.contrastive import (

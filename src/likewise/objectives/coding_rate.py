@@ -11,7 +11,8 @@ from typing import Any, Literal
 from torch import Tensor
 
 from likewise.information import coding_rate
-from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive, unit_rows
+from likewise.objectives.base import Objective, Reduction, one_of, positive
+from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.similarity import pair_mean
 
 Views = Literal["stacked", "separate", "mean"]

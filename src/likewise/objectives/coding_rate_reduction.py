@@ -11,7 +11,8 @@ from likewise.graph import Graph
 from likewise.graph.views import ViewsGraph
 from likewise.information import coding_rate, log_det_identity_plus
 from likewise.information.derivatives import with_gradient
-from likewise.objectives.base import Batch, Objective, Reduction, positive, unit_rows
+from likewise.objectives.base import Objective, Reduction, positive
+from likewise.objectives.batch import Batch, unit_rows
 
 CHUNK = 1 << 22
 """Numbers that are held at a time, for graphs that are no classes."""

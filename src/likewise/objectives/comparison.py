@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from likewise.objectives.base import Batch
+from likewise.objectives.batch import Batch
 from likewise.objectives.denominators import PositiveWeights
 
 

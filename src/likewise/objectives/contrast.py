@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from likewise.distributed import sum_over_ranks
-from likewise.objectives.base import Batch, Objective, Reduction, one_of, unit_rows
+from likewise.objectives.base import Objective, Reduction, one_of
+from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.comparison import Comparison
 from likewise.objectives.denominators import DENOMINATORS, Denominator, DenominatorWeights
 from likewise.objectives.small_batch import cosine_contrast

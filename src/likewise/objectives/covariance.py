@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from likewise.graph.pairs import Pairs
-from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive
+from likewise.objectives.base import Objective, Reduction, one_of, positive
+from likewise.objectives.batch import Batch
 from likewise.objectives.grams import product_energy
 from likewise.objectives.similarity import mean_distance
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from likewise.information import has_principal_log, log_det_identity_plus, matrix_log
-from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive, unit_rows
+from likewise.objectives.base import Objective, Reduction, one_of, positive
+from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.similarity import mean_distance
 
 Covariance = Literal["cross", "symmetric", "auto"]

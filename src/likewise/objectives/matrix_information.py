@@ -13,7 +13,8 @@ from likewise.information import (
     matrix_kl,
     uniform_cross_entropy,
 )
-from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive
+from likewise.objectives.base import Objective, Reduction, one_of, positive
+from likewise.objectives.batch import Batch
 from likewise.objectives.entropy_coding import Covariance, covariance_count, unit_batch, whole
 
 Logarithm = Literal["taylor-shifted", "exact", "taylor"]

@@ -10,7 +10,8 @@ from torch import Tensor
 from likewise.graph import Graph
 from likewise.information.derivatives import with_gradient
 from likewise.information.precision import rounding
-from likewise.objectives.base import Batch, Objective, Reduction
+from likewise.objectives.base import Objective, Reduction
+from likewise.objectives.batch import Batch
 from likewise.objectives.targets import target_sums
 
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from likewise.graph.edges import edge_energy
-from likewise.objectives.base import Batch, Objective, Reduction, one_of
+from likewise.objectives.base import Objective, Reduction, one_of
+from likewise.objectives.batch import Batch
 from likewise.objectives.grams import product_energy
 
 PairList = tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from likewise.distributed import sum_over_ranks
 from likewise.graph.base import TILE_ROWS
-from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive, unit_rows
+from likewise.objectives.base import Objective, Reduction, one_of, positive
+from likewise.objectives.batch import Batch, unit_rows
 
 
 class PrototypeContrast(Objective):

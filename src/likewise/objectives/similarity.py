@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from likewise.objectives.base import Batch, Objective, Reduction, positive, unit_rows
+from likewise.objectives.base import Objective, Reduction, positive
+from likewise.objectives.batch import Batch, unit_rows
 
 
 class NegativeCosine(Objective):

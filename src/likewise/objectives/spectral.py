@@ -9,7 +9,8 @@ from torch import Tensor
 
 from likewise.graph import Pairs
 from likewise.information.precision import without_autocast
-from likewise.objectives.base import Batch, Objective, Reduction, unit_rows
+from likewise.objectives.base import Objective, Reduction
+from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.grams import product_energy
 from likewise.objectives.similarity import pair_mean
 

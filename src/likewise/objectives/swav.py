@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from likewise.objectives.base import Batch, Objective, Reduction, positive, unit_rows
+from likewise.objectives.base import Objective, Reduction, positive
+from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.similarity import pair_mean
 
 

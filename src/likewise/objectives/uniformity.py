@@ -8,7 +8,8 @@ from typing import Any, Literal
 from torch import Tensor
 
 from likewise.information import log_det_identity_plus
-from likewise.objectives.base import Batch, Objective, Reduction, one_of, positive
+from likewise.objectives.base import Objective, Reduction, one_of, positive
+from likewise.objectives.batch import Batch
 from likewise.objectives.coding_rate import row_sets
 
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from likewise.information.precision import wide
-from likewise.objectives.base import Batch, Objective, Reduction, positive, unit_rows
+from likewise.objectives.base import Objective, Reduction, positive
+from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.similarity import mean_distance
 
 
