@@ -34,9 +34,9 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install -e '.[dev]'
+	$(BIN)/python -m pip install -e '.[dev,demo]'
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install -e '.[dev,bench]'
+	$(BIN)/python -m pip install -e '.[dev,demo,bench]'
 	@touch $@

@@ -40,8 +40,7 @@ class _Gather(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         # The adjoint of "everybody receives all rows" is "the owner sums what all send back";
         # averaging instead is the known trap.
-        total = gradients[0].contiguous().clone()
-        dist.all_reduce(total)
+        total = sum_over_ranks(gradients[0])
         first = sum(ctx.counts[: rank()])
         return total[first : first + ctx.counts[rank()]], None
 
@@ -55,9 +54,7 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        total = gradients[0].contiguous().clone()
-        dist.all_reduce(total)
-        return total
+        return sum_over_ranks(gradients[0])
 
 
 def row_counts(rows: Tensor) -> tuple[int, ...]:

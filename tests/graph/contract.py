@@ -74,6 +74,14 @@ class GraphContract:
             torch.testing.assert_close(subset.dense().double(), expected, rtol=1e-5, atol=1e-6)
             z = self.features(len(rows))
             torch.testing.assert_close(subset @ z, expected @ z, rtol=1e-6, atol=1e-6)
+            known = torch.as_tensor(np.asarray(self.known_matrix(), dtype=np.float64))
+            known = known[rows][:, rows]
+            torch.testing.assert_close(subset.known().dense().double(), known)
+
+    def test_negative_node_numbers_count_from_the_end(self, graph, dense):
+        rows = torch.tensor([-1, 0, -graph.n])
+        block = graph.block(rows, dtype=torch.float64)
+        torch.testing.assert_close(block, dense[rows][:, rows], rtol=1e-6, atol=1e-6)
 
     def test_slicing_as_scikit_learn_does(self, graph, dense):
         sliced = graph[np.array([0, 2]), ...]
@@ -157,13 +165,14 @@ class GraphContract:
         torch.testing.assert_close(
             viewed.subset(rows).dense().double(), expected[rows][:, rows], rtol=1e-5, atol=1e-6
         )
-        scattered = torch.tensor([4, 0, 8])
-        torch.testing.assert_close(
-            viewed.subset(scattered).dense().double(),
-            expected[scattered][:, scattered],
-            rtol=1e-5,
-            atol=1e-6,
-        )
+        # Views of several samples, which are not whole samples: in any order, and in a row.
+        for scattered in (torch.tensor([4, 0, 8]), torch.tensor([1, 2, 3])):
+            torch.testing.assert_close(
+                viewed.subset(scattered).dense().double(),
+                expected[scattered][:, scattered],
+                rtol=1e-5,
+                atol=1e-6,
+            )
         assert (2 * viewed + viewed).n_views == 3 * graph.n_views
 
     @pytest.mark.parametrize(("views", "others"), [(1, 1), (2, 2), (3, 2), (2, 3)])
@@ -184,15 +193,24 @@ class GraphContract:
         torch.testing.assert_close(
             pairs.block(rows, columns, torch.float64), expected, rtol=1e-6, atol=1e-6
         )
-        for absolute in (True, False):
+        for absolute in (False, True, False):
             sums = (expected.abs() if absolute else expected).sum(1)
             given = pairs.row_sums(torch.float64, absolute=absolute)
             torch.testing.assert_close(given, sums, rtol=1e-6, atol=1e-6)
+        up, down = expected.clamp_min(0), (-expected).clamp_min(0)
+        assert pairs.total_weight == pytest.approx((up + down).sum().item(), rel=1e-6, abs=1e-6)
+        torch.testing.assert_close(pairs.positive_sums(t), up @ t, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(
+            pairs.positive_row_sums(torch.float64), up.sum(1), rtol=1e-6, atol=1e-6
+        )
+        i, j, weight = pairs.negative_pairs(torch.float64)
+        found = torch.zeros_like(expected).index_put((i, j), weight, accumulate=True)
+        assert bool((weight > 0).all())
+        torch.testing.assert_close(found, down, rtol=1e-6, atol=1e-6)
         distances = (z[:, None] - t[None]).square().sum(-1)
         energy = pairs.energy(z, t).item()
         assert energy == pytest.approx((expected * distances).sum().item(), rel=1e-6, abs=1e-6)
         pull, push = pairs.attraction(z, t, margin=2.0)
-        up, down = expected.clamp_min(0), (-expected).clamp_min(0)
         assert pull.item() == pytest.approx((up * distances).sum().item(), rel=1e-6, abs=1e-6)
         hinge = (2.0 - distances.sqrt()).clamp_min(0).square()
         assert push.item() == pytest.approx((down * hinge).sum().item(), rel=1e-6, abs=1e-6)
@@ -205,3 +223,13 @@ class GraphContract:
         assert pairs.energy(z, z).item() == pytest.approx(expected, rel=1e-6, abs=1e-6)
         assert torch.autograd.gradcheck(lambda rows: pairs.energy(rows, rows), (z,), atol=1e-4)
         assert torch.autograd.gradgradcheck(lambda rows: pairs.energy(rows, rows), (z,), atol=1e-4)
+
+    def test_energy_gradient_of_two_branches(self, graph):
+        """Also the gradient that is to be differentiated again, which has another formula."""
+        z, t = self.features(graph.n).requires_grad_(), self.features(graph.n).flip(0)
+        t.requires_grad_()
+        energy = graph.pairs().energy
+        assert torch.autograd.gradcheck(energy, (z, t), atol=1e-4)
+        first = torch.autograd.grad(energy(z, t), (z, t))
+        again = torch.autograd.grad(energy(z, t), (z, t), create_graph=True)
+        torch.testing.assert_close(again, first)

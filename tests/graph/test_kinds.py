@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 import torch
 
 from likewise import Graph
@@ -78,6 +79,31 @@ class TestWeightedClasses(TestLabels):
         return same(self.labels) * np.array([self.weights[a] for a in self.labels])[:, None]
 
 
+class TestBalancedAndWeightedClasses(TestWeightedClasses):
+    """Both at once, with a power between 0 and 1 and a class that repels itself."""
+
+    weights = [0.5, -2.0, 3.0, 9.0]
+
+    def make(self):
+        labels, weights = torch.tensor(self.labels), torch.tensor(self.weights)
+        return Graph.from_labels(labels, n_classes=4, balance=0.5, class_weights=weights)
+
+    def matrix(self):
+        counts = np.array([self.labels.count(label) for label in self.labels])
+        return super().matrix() * counts[:, None] ** -0.5
+
+
+class TestFewOfManyClasses(TestWeightedClasses):
+    """A subset keeps only the classes that occur in it, each with its own weight."""
+
+    labels = [30, 7, 30, -1, 12, 7, 7]
+    weights = [0.1 * c + 1 for c in range(40)]
+
+    def make(self):
+        labels, weights = torch.tensor(self.labels), torch.tensor(self.weights)
+        return Graph.from_labels(labels, n_classes=40, class_weights=weights)
+
+
 class TestSoftLabels(contract.GraphContract):
     rows = [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.1, 0.2, 0.7], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
 
@@ -95,6 +121,18 @@ class TestSoftLabels(contract.GraphContract):
         return np.array([float(any(row)) for row in self.rows])
 
 
+class TestBalancedSoftLabels(TestSoftLabels):
+    weights = [0.5, 2.0, 3.0]
+
+    def make(self):
+        rows = torch.tensor(self.rows, dtype=torch.float64)
+        return Graph.from_labels(rows, balance=1.0, class_weights=torch.tensor(self.weights))
+
+    def matrix(self):
+        rows = np.array(self.rows)
+        return rows @ np.diag(np.array(self.weights) / rows.sum(0)) @ rows.T
+
+
 class TestTargets(contract.GraphContract):
     rows = [[0.5, -1.0], [2.0, 1.0], [-0.3, 0.4], [1.0, 0.0]]
 
@@ -108,20 +146,33 @@ class TestTargets(contract.GraphContract):
         return np.ones((4, 4))
 
 
-class TestSignedEdges(contract.GraphContract):
+class TestCenteredTargets(TestTargets):
     def make(self):
-        i, j = torch.tensor([0, 4, 2, 3, 1]), torch.tensor([1, 0, 3, 3, 5])
-        return Graph.from_edges(i, j, torch.tensor([1.0, -1.0, -0.5, 2.0, 0.0]), n=6)
+        return Graph.from_targets(torch.tensor(self.rows, dtype=torch.float64), centered=True)
+
+    def matrix(self):
+        rows = np.array(self.rows) - np.mean(self.rows, axis=0)
+        return rows @ rows.T
+
+
+class TestSignedEdges(contract.GraphContract):
+    """With an explicit 0, and a node that is alike to and one that differs from itself."""
+
+    edges = [(0, 1, 1.0), (4, 0, -1.0), (2, 3, -0.5), (3, 3, 2.0), (1, 5, 0.0), (4, 4, -1.5)]
+
+    def make(self):
+        i, j, weight = (torch.tensor(column) for column in zip(*self.edges, strict=True))
+        return Graph.from_edges(i, j, weight, n=6)
 
     def matrix(self):
         matrix = np.zeros((6, 6))
-        for a, b, w in [(0, 1, 1.0), (4, 0, -1.0), (2, 3, -0.5), (3, 3, 2.0), (1, 5, 0.0)]:
+        for a, b, w in self.edges:
             matrix[a, b] = matrix[b, a] = w
         return matrix
 
     def known_matrix(self):
         matrix = np.zeros((6, 6))
-        for a, b in [(0, 1), (4, 0), (2, 3), (3, 3), (1, 5)]:
+        for a, b, _ in self.edges:
             matrix[a, b] = matrix[b, a] = 1.0
         return matrix
 
@@ -139,12 +190,11 @@ class TestNoEdges(contract.GraphContract):
 
 
 class TestMixture(contract.GraphContract):
-    """(1 - a) G_ssl + a Y Y^T + answers: pal section C.2.3."""
+    """(1 - a) G_ssl + a Y Y^T + answers: pal section C.2.3. The labels outweigh one answer."""
 
     def make(self):
-        answers = Graph.from_edges(
-            torch.tensor([0, 0]), torch.tensor([2, 3]), torch.tensor([-1.0, 1.0]), n=7
-        )
+        i, j, weight = [0, 0, 5], [2, 3, 6], [-1.0, 1.0, -0.125]
+        answers = Graph.from_edges(torch.tensor(i), torch.tensor(j), torch.tensor(weight), n=7)
         labels = Graph.from_labels(torch.tensor(LABELS))
         return 0.75 * Graph.identity(7) + 0.25 * labels + answers
 
@@ -154,6 +204,8 @@ class TestMixture(contract.GraphContract):
         matrix[2, 0] -= 1.0
         matrix[0, 3] += 1.0
         matrix[3, 0] += 1.0
+        matrix[5, 6] -= 0.125
+        matrix[6, 5] -= 0.125
         return matrix
 
     def known_matrix(self):
@@ -184,12 +236,73 @@ class TestViewsWithoutDiagonal(contract.GraphContract):
         return np.kron(np.eye(3), np.ones((2, 2)))
 
     def test_views(self, graph, dense):
-        assert graph.n_views == 2 and graph.samples.n == 3
-        assert graph.views(2).n == 12
+        assert graph.samples.n == 3 and (2 * graph).samples.n == 3
+        self.check_views(graph, dense)
+
+    def check_views(self, graph, dense):
+        for made in (graph, 2 * graph, -graph, graph.normalized(), graph.known()):
+            assert made.n_views == 2
+        assert graph.without_diagonal().n_views == 2
+        assert graph.subset(torch.tensor([4, 5, 0, 1])).n_views == 2
+        assert graph.subset(torch.tensor([4, 0, 1])).n_views == 1
+        expected = torch.kron(dense, torch.ones(2, 2, dtype=torch.float64))
+        torch.testing.assert_close(graph.views(2).dense().double(), expected)
 
     def test_pairs(self):
         pairs = self.make().pairs()
         expected = torch.as_tensor(self.matrix())
+        z = self.features(6)
+        torch.testing.assert_close(pairs @ z, expected @ z)
+
+
+class TestViewsWithAnswers(TestViewsWithoutDiagonal):
+    """Single views are alike beside the samples, so that views of one sample differ in degree."""
+
+    def make(self):
+        answers = Graph.from_edges(torch.tensor([0, 1]), torch.tensor([3, 5]), n=6)
+        return Graph.identity(3).views(2) + answers
+
+    def matrix(self):
+        matrix = np.kron(np.eye(3), np.ones((2, 2)))
+        for a, b in [(0, 3), (1, 5)]:
+            matrix[a, b] = matrix[b, a] = 1.0
+        return matrix
+
+    def known_matrix(self):
+        return self.matrix()
+
+    def test_views(self, graph, dense):
+        with pytest.raises(ValueError, match="no graph over samples.*views"):
+            graph.samples  # noqa: B018
+        self.check_views(graph, dense)
+
+    def test_pairs(self):
+        pairs = self.make().pairs()
+        expected = torch.as_tensor(self.matrix() - np.eye(6))
+        z = self.features(6)
+        torch.testing.assert_close(pairs @ z, expected @ z)
+
+
+class TestViewsWithLabels(TestViewsWithAnswers):
+    """A sum of views and labels over single views."""
+
+    labels = [0, 1, 1, -1, 0, -1]
+
+    def make(self):
+        samples = Graph.identity(3) + Graph.from_labels(torch.tensor([0, -1, 0]))
+        return samples.views(2) + Graph.from_labels(torch.tensor(self.labels))
+
+    def matrix(self):
+        samples = np.eye(3) + same([0, -1, 0])
+        return np.kron(samples, np.ones((2, 2))) + same(self.labels)
+
+    def known_matrix(self):
+        samples = np.maximum(np.eye(3), both_known([0, -1, 0]))
+        return np.maximum(np.kron(samples, np.ones((2, 2))), both_known(self.labels))
+
+    def test_pairs(self):
+        pairs = self.make().pairs()
+        expected = torch.as_tensor(self.matrix() - np.diag(np.diag(self.matrix())))
         z = self.features(6)
         torch.testing.assert_close(pairs @ z, expected @ z)
 
@@ -231,6 +344,15 @@ class TestAbsoluteLossShifted(TestAbsoluteLoss):
         return self.loss().max() - self.loss()
 
 
+class TestAbsoluteLossNormalized(TestAbsoluteLossShifted):
+    def make(self):
+        return super().make().normalized()
+
+    def matrix(self):
+        scale = super().matrix().sum(1) ** -0.5
+        return scale[:, None] * super().matrix() * scale
+
+
 class TestAbsoluteLossCentered(TestAbsoluteLoss):
     form = "centered"
 
@@ -257,6 +379,18 @@ class TestSquaredLossShifted(TestSquaredLoss):
 
     def matrix(self):
         return self.loss().max() - self.loss()
+
+
+class TestSquaredLossOfNumbersShifted(TestSquaredLossShifted):
+    values = [0.3, -1.0, 2.5, 0.3, 1.5]
+
+
+class TestSquaredLossCentered(TestSquaredLoss):
+    form = "centered"
+
+    def matrix(self):
+        h = np.eye(5) - 1 / 5
+        return -h @ self.loss() @ h
 
 
 class TestZeroOneLoss(TestLabels):
@@ -311,6 +445,14 @@ class TestKendallLossShifted(TestKendallLoss):
 
     def matrix(self):
         return 1 - 2 * self.loss()
+
+
+class TestKendallLossCentered(TestKendallLoss):
+    form = "centered"
+
+    def matrix(self):
+        h = np.eye(5) - 1 / 5
+        return -h @ self.loss() @ h
 
 
 class TestNeighbors(contract.GraphContract):

@@ -12,6 +12,7 @@ from torch import Tensor
 from likewise import Graph
 from likewise.objectives import (
     BalancedContrastive,
+    BarlowTwins,
     DecoupledContrastive,
     GeneralizedNTXent,
     InfoNCE,
@@ -198,6 +199,22 @@ class Variant(contract.ObjectiveContract):
 class TestTeacher(Variant):
     teacher = True
 
+    def split(self, samples, rank, world):
+        """Rank 0 takes the smaller half, so that what it sends is padded in the middle."""
+        half = samples // 2
+        return (
+            super().split(samples, rank, world)
+            if world == 1
+            else (slice(0, half) if rank == 0 else slice(half, samples))
+        )
+
+    def test_gradient_reaches_the_target(self, graph):
+        z, target = self.rows(graph).requires_grad_(), self.rows(graph, seed=1).requires_grad_()
+        objective = self.make().double()
+        assert torch.autograd.gradcheck(
+            lambda rows, other: objective(rows, graph, target=other), (z, target), atol=1e-6
+        )
+
 
 class TestTeacherDecoupled(Variant):
     teacher = True
@@ -330,6 +347,7 @@ class TestPrototypeContrastOfViews(TestPrototypeContrast):
         (lambda: NTXent(denominator="some"), "denominator is 'some'"),
         (lambda: NTXent(positives="max"), "positives is 'max'"),
         (lambda: NTXent(unknown="positive"), "unknown is 'positive'"),
+        (lambda: NTXent(True), "temperature is True: give a number above 0"),
         (lambda: PrototypeContrast(weight=0.0), "weight is 0.0"),
         (lambda: PrototypeContrast(attract="mean"), "attract is 'mean'"),
     ],
@@ -337,6 +355,96 @@ class TestPrototypeContrastOfViews(TestPrototypeContrast):
 def test_bad_parameters(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_bad_arguments_of_a_call():
+    graph = Graph.identity(3).views(2)
+    z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    for arguments, message in (
+        ({"target": z[:4]}, "target has 4 rows for 3 samples"),
+        ({"target": z[:, :3]}, "target has 3 dimensions and z has 4"),
+        ({"negatives": z[:, :3]}, "negatives has 3 dimensions and z has 4"),
+        ({"target": z / 0}, "target holds NaN or infinity"),
+        ({"negatives": z / 0}, "negatives holds NaN or infinity"),
+        ({"temperature": torch.linspace(-1.0, 1.0, 6)}, "number above 0 per row"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            NTXent(0.5)(z, graph, **arguments)
+    with pytest.raises(TypeError, match="NTXent takes no argument 'temprature'"):
+        NTXent(0.5)(z, graph, temprature=torch.ones(6))
+    with pytest.raises(ValueError, match="BarlowTwins has no use for negatives"):
+        BarlowTwins()(z, graph, negatives=z)
+
+
+def test_finite_values_are_not_looked_for_if_not_asked():
+    objective = NTXent(0.5)
+    objective.check_finite = False
+    assert objective(torch.full((6, 4), torch.nan), Graph.identity(3).views(2)).isnan()
+
+
+@pytest.mark.parametrize("positives", ["sum", "mean"])
+def test_small_temperatures_do_not_overflow(positives):
+    """exp(1 / 0.005) is beyond float32."""
+    graph = Graph.identity(6).views(2)
+    z = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)).double()
+    objective = NTXent(0.005, positives=positives)
+    expected = naive_contrastive(z, graph, 200.0, 1.0, False, "all", positives=positives)
+    assert objective(z, graph).item() == pytest.approx(expected)
+    rows = z.float().requires_grad_()
+    value = objective(rows, graph)
+    value.backward()
+    assert value.item() == pytest.approx(expected, rel=1e-4) and torch.isfinite(rows.grad).all()
+
+
+@pytest.mark.parametrize("positives", ["sum", "mean", "log-mean", "average"])
+def test_nobody_is_repelled_where_all_are_alike(positives):
+    graph = Graph.from_labels(torch.zeros(5, dtype=torch.long))
+    z = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).double().requires_grad_()
+    terms = DecoupledContrastive(0.5, positives=positives).terms(z, graph)
+    (gradient,) = torch.autograd.grad(sum(terms.values()), z)
+    assert terms["repulsion"].item() == 0.0 and torch.isfinite(gradient).all()
+
+
+def test_rows_at_the_average_of_their_positives_have_a_gradient():
+    graph = Graph.identity(3).views(2)
+    z = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).double()
+    z = z.repeat_interleave(2, dim=0).requires_grad_()
+    value = NTXent(0.5, similarity="distance", positives="average")(z, graph)
+    (gradient,) = torch.autograd.grad(value, z)
+    assert torch.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("name", ["self-supervised", "labels-views", "mixed"])
+@pytest.mark.parametrize("objective", [NTXent(0.5), BalancedContrastive(4.0, 1.5)])
+def test_gradient_to_be_differentiated_again_is_the_same(objective, name):
+    """It has a formula of its own, which a check of the gradient does not reach."""
+    graph = contract.GRAPHS[name]()
+    z = torch.randn(graph.n, 4, generator=torch.Generator().manual_seed(0)).double()
+    value = objective(z.requires_grad_(), graph)
+    again = torch.autograd.grad(value, z, retain_graph=True, create_graph=True)
+    torch.testing.assert_close(again, torch.autograd.grad(value, z))
+
+
+def test_temperature_per_row_of_first_views():
+    graph = Graph.identity(5).views(2)
+    z = torch.randn(10, 3, generator=torch.Generator().manual_seed(0)).double()
+    temperature = torch.linspace(0.2, 1.0, 10).double()
+    alphas = [1.0 / float(t) for t in temperature]
+    expected = naive_contrastive(
+        z, graph, alphas, 1.0, False, "negatives", anchors=list(range(0, 10, 2))
+    )
+    assert InfoNCE()(z, graph, temperature=temperature).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("denominator", ["all", "other-view"])
+def test_temperature_per_row_divides_what_the_balanced_loss_divides(denominator):
+    graph = Graph.identity(4).views(3)
+    z = torch.randn(12, 3, generator=torch.Generator().manual_seed(0)).double()
+    temperature = torch.linspace(0.2, 1.0, 12).double()
+    alphas = [1.0 / float(t) for t in temperature]
+    objective = BalancedContrastive(4.0, 1.5, denominator=denominator)
+    expected = naive_contrastive(z, graph, alphas, 1.5, True, denominator)
+    assert objective(z, graph, temperature=temperature).item() == pytest.approx(expected)
 
 
 def test_temperature_per_row():
@@ -412,3 +520,96 @@ def test_invariant_to_rotation_and_scale():
     for objective in (NTXent(0.5), BalancedContrastive(), PrototypeContrast()):
         value = objective(z, graph).item()
         assert objective((z * scales) @ rotation, graph).item() == pytest.approx(value)
+
+
+def single_views_graph() -> Graph:
+    """Answers about single views beside the samples: no graph over samples."""
+    answers = Graph.from_edges(
+        torch.tensor([0, 3, 2]), torch.tensor([5, 8, 9]), torch.tensor([1.0, -1.0, 0.0]), n=12
+    )
+    return Graph.from_labels(torch.tensor([0, 1, 0, -1, 1, -1])).views(2) + answers
+
+
+@pytest.mark.parametrize("unknown", ["negative", "ignore"])
+@pytest.mark.parametrize("denominator", ["all", "negatives"])
+def test_single_pairs_of_views_count(unknown, denominator):
+    graph = single_views_graph()
+    z = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)).double()
+    value = NTXent(0.5, unknown=unknown, denominator=denominator)(z, graph)
+    expected = naive_contrastive(
+        z, node_level(graph), 2.0, 1.0, False, denominator, unknown=unknown
+    )
+    assert value.item() == pytest.approx(expected)
+
+
+def node_level(graph: Graph) -> Graph:
+    """The same entries and the same knowledge, listed as edges."""
+    known = contract.dense(graph.known())
+    i, j = torch.triu_indices(graph.n, graph.n)
+    listed = known[i, j] > 0
+    i, j = i[listed], j[listed]
+    return Graph.from_edges(i, j, contract.dense(graph)[i, j], n=graph.n)
+
+
+def test_whole_views_cannot_be_paired_where_single_views_differ():
+    z = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)).double()
+    with pytest.raises(ValueError, match="no graph over samples"):
+        BarlowTwins()(z, single_views_graph())
+    bare = Graph.identity(6).views(2).without_diagonal()
+    expected = BarlowTwins()(z, Graph.identity(6).views(2))
+    torch.testing.assert_close(BarlowTwins()(z, bare), expected)
+
+
+def test_nan_in_a_row_that_nothing_depends_on_is_refused():
+    graph = Graph.from_labels(torch.tensor([0, 0, 1, 1, -1]))
+    z = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).double()
+    z[4, 1] = torch.nan
+    with pytest.raises(ValueError, match="z holds NaN or infinity, first in row 4"):
+        PrototypeContrast()(z, graph)
+
+
+def test_second_derivative_with_a_stopped_target():
+    graph = Graph.identity(3).views(2)
+    z = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)).double().requires_grad_()
+    target = z.detach().flip(1)
+    assert torch.autograd.gradgradcheck(lambda rows: NTXent(0.5)(rows, graph, target=target), (z,))
+    assert torch.autograd.gradgradcheck(lambda rows: NTXent(0.5)(rows, graph), (z,))
+
+
+def test_training_after_validation_in_inference_mode():
+    graph = Graph.from_labels(torch.tensor([0, 1, 0, 1])).views(2)
+    z = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    for objective in (NTXent(), DecoupledContrastive(), PrototypeContrast(), BarlowTwins()):
+        with torch.inference_mode():
+            before = objective(z, graph)
+        rows = z.clone().requires_grad_()
+        value = objective(rows, graph)
+        value.backward()
+        assert value.item() == pytest.approx(before.item()) and torch.isfinite(rows.grad).all()
+
+
+def test_a_teacher_with_the_same_single_view_is_refused():
+    z = torch.randn(4, 3)
+    with pytest.raises(ValueError, match=r"one view of every sample.*two views"):
+        NTXent()(z, Graph.identity(4), target=z.flip(1))
+
+
+def test_arguments_at_call_time():
+    z, graph = torch.randn(8, 3), Graph.identity(4).views(2)
+    with pytest.raises(TypeError, match="NTXent takes no argument 'temprature'"):
+        NTXent()(z, graph, temprature=torch.ones(8))
+    with pytest.raises(ValueError, match="temperature is 0.5: at call time give a tensor"):
+        NTXent()(z, graph, temperature=0.5)
+
+
+def test_backward_inside_autocast_is_full_precision():
+    graph = Graph.identity(6).views(2)
+    z = torch.randn(12, 8, generator=torch.Generator().manual_seed(0))
+    for arguments in ({}, {"target": z.flip(1)}):
+        slopes = []
+        for enabled in (False, True):
+            rows = z.clone().requires_grad_()
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+                NTXent(0.5)(rows, graph, **arguments).backward()
+            slopes.append(rows.grad)
+        torch.testing.assert_close(slopes[1], slopes[0], rtol=1e-5, atol=1e-7)

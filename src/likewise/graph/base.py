@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -24,7 +26,9 @@ class _SymmetricProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, graph: Graph) -> Tensor:
         ctx.graph = graph
-        return graph._product(z)
+        product = graph._product(z)
+        # The identity hands back z itself: a caller who writes into G z must not write into z.
+        return product.clone() if product is z else product
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -57,6 +61,11 @@ class Graph(ABC):
     """The number of nodes N."""
 
     answers_numpy: bool = False
+
+    placeless: bool = False
+    """Whether the graph holds no arrays that would tie it to a device."""
+
+    __array_ufunc__ = None  # a NumPy number times a graph is a graph
 
     # --- constructors -----------------------------------------------------------------------
 
@@ -163,6 +172,14 @@ class Graph(ABC):
     @abstractmethod
     def _energy(self, z: Tensor, target: Tensor) -> Tensor:
         """sum_ij G_ij |z_i - t_j|^2 from differences, never from 2 - 2 a.b (see ERRATA)."""
+
+    def _centered_energy(self, z: Tensor, target: Tensor) -> Tensor:
+        """The same from G z, around the common mean, where no differences can be summed."""
+        middle = (z.mean(dim=0) + target.mean(dim=0)).detach() / 2
+        z, target = z - middle, target - middle
+        degrees = self._remembered_degrees(z.dtype)[:, None]
+        product = _SymmetricProduct.apply(target, self)
+        return (degrees * (z.square() + target.square())).sum() - 2 * (z * product).sum()
 
     def _diagonal(self, dtype: torch.dtype) -> Tensor:
         nodes = torch.arange(self.n, device=self.device)
@@ -282,7 +299,7 @@ class Graph(ABC):
         >>> Graph.from_labels(torch.tensor([0, 1, -1])).known().dense().int().tolist()
         [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
         """
-        return self._like(self._known())
+        return self._remember(("known",), lambda: self._like(self._known()))
 
     def degrees(self, *, absolute: bool = False) -> Any:
         """The row sums of G, or of \\|G\\|."""
@@ -308,10 +325,13 @@ class Graph(ABC):
         from likewise.graph.edges import EdgeGraph
         from likewise.graph.sums import SumGraph
 
-        nodes = torch.arange(self.n, device=self.device)
         # In float64, so that nothing is left of it in float64 either.
-        diagonal = EdgeGraph(nodes, nodes, -self._diagonal(torch.float64), self.n)
-        return self._like(SumGraph([self, diagonal], like=self))
+        diagonal = self._diagonal(torch.float64)
+        nodes = diagonal.nonzero()[:, 0]
+        itself = EdgeGraph(nodes, nodes, -diagonal[nodes], self.n)
+        return self._like(
+            SumGraph([self, itself], n_views=self.n_views, samples=self._sample_graph())
+        )
 
     def centered(self) -> Graph:
         """H G H with the centring matrix H = I - 11^T/N (over the nodes that are known)."""
@@ -330,8 +350,10 @@ class Graph(ABC):
         return self._like(SumGraph([self, shift]))
 
     def __mul__(self, factor: float) -> Graph:
-        if isinstance(factor, Graph) or not isinstance(factor, (int, float)):
+        if not isinstance(factor, Real):
             return NotImplemented
+        if not math.isfinite(factor):
+            raise ValueError(f"the factor of a graph is {factor}: give a finite number")
         return self._like(self._times(float(factor)))
 
     __rmul__ = __mul__
@@ -349,7 +371,19 @@ class Graph(ABC):
             )
         from likewise.graph.sums import add
 
-        return self._like(add(self, other), other)
+        first, second = self, other
+        if first.device != second.device:
+            # A graph without arrays of its own has no place yet: it goes where the other is.
+            if first.placeless:
+                first = first._to(second.device)
+            elif second.placeless:
+                second = second._to(first.device)
+            else:
+                raise ValueError(
+                    f"graphs on {first.device} and {second.device} cannot be added: move one with "
+                    "graph.to(device)"
+                )
+        return self._like(add(first, second), other)
 
     def __sub__(self, other: Graph) -> Graph:
         return self + (-other)
@@ -358,11 +392,13 @@ class Graph(ABC):
         """The same graph over `n_views` views of every sample, sample-major: G kron 11^T."""
         from likewise.graph.views import ViewsGraph
 
-        if n_views < 1:
-            raise ValueError(f"n_views is {n_views}: every sample needs at least one view")
+        if not isinstance(n_views, Integral) or isinstance(n_views, bool) or n_views < 1:
+            raise ValueError(f"n_views is {n_views!r}: every sample needs at least one view")
         if n_views == 1:
             return self
-        return self._like(ViewsGraph(self.samples, self.n_views * n_views))
+        if isinstance(self, ViewsGraph):
+            return self._like(ViewsGraph(self.samples, self.n_views * int(n_views)))
+        return self._like(ViewsGraph(self, int(n_views)))
 
     def pairs(self, target_views: int | None = None, *, self_pairs: bool = False) -> Pairs:
         """The pairs that an objective compares: rows against (a teacher's) rows."""
@@ -377,7 +413,7 @@ class Graph(ABC):
         """The squared Frobenius norm of G, without building it."""
         from likewise.graph.inner import inner_product
 
-        return inner_product(self, self)
+        return float(self._remember(("norm",), lambda: inner_product(self, self)))
 
     def trace(self) -> float:
         """The sum of the diagonal."""
@@ -390,7 +426,8 @@ class Graph(ABC):
             device = torch.empty(0, device=device).device
         if device == self.device and not self.answers_numpy:
             return self
-        return self._to(torch.device(device))
+        place = torch.device(device)
+        return self._remember(("to", place), lambda: self._to(place))
 
     def dense(self) -> Any:
         """The N x N matrix; for small N."""
@@ -412,8 +449,23 @@ class Graph(ABC):
         """A graph does not change: what is computed once from it serves every step."""
         remembered: dict[tuple[object, ...], Any] = self.__dict__.setdefault("_remembered", {})
         if key not in remembered:
-            remembered[key] = compute()
+            # A validation step under inference mode must not leave tensors that training cannot
+            # save for its backward.
+            with torch.inference_mode(False):
+                remembered[key] = compute()
         return remembered[key]
+
+    def _sample_graph(self) -> Graph | None:
+        """The graph over samples of a graph over views, where there is one."""
+        return None
+
+    def _remembered_degrees(self, dtype: torch.dtype) -> Tensor:
+        degrees: Tensor = self._remember(("degrees", dtype), lambda: self._degrees(False, dtype))
+        return degrees
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What can be computed again is not worth its bytes in a checkpoint.
+        return {key: value for key, value in self.__dict__.items() if key != "_remembered"}
 
     def _like(self, graph: Graph, other: Graph | None = None) -> Graph:
         numpy = self.answers_numpy and (other is None or other.answers_numpy)

@@ -90,6 +90,10 @@ class EdgeGraph(Graph):
     @cached_property
     def _rows(self) -> tuple[Tensor, Tensor, Tensor]:
         """Both directions of every edge by row: (row pointers, columns, edge numbers)."""
+        with torch.inference_mode(False):
+            return self._compute_rows()
+
+    def _compute_rows(self) -> tuple[Tensor, Tensor, Tensor]:
         edge = torch.arange(self.n_edges, device=self.device)
         mirrored = edge[self.i != self.j]
         rows = torch.cat([self.i, self.j[mirrored]])

@@ -58,7 +58,12 @@ class FactoredGraph(Graph):
         return self._device
 
     @property
-    def nonnegative(self) -> bool:
+    def placeless(self) -> bool:  # type: ignore[override]
+        """Whether this is the identity, which holds nothing."""
+        return self.labels is None and self.codes is None and self.scale is None
+
+    @cached_property
+    def nonnegative(self) -> bool:  # type: ignore[override]
         """Whether no factor is negative."""
         return (
             self.weight >= 0
@@ -130,9 +135,23 @@ class FactoredGraph(Graph):
             z = t
         return z if self.scale is None else z * self.scale.to(t.dtype)[:, None]
 
+    @cached_property
+    def _compact(self) -> FactoredGraph:
+        """The same matrix with the classes that occur: a batch of a graph with a million classes
+        must cost a batch."""
+        weighted = self.middle is not None and self.middle.ndim == 2
+        if self.labels is None or self.rank <= 4 * self.n or weighted:
+            return self
+        present, labels = torch.unique(self.labels.clamp_min(0), return_inverse=True)
+        return self._copy(
+            labels=torch.where(self.labels < 0, self.labels, labels),
+            n_classes=len(present),
+            middle=None if self.middle is None else self.middle[present],
+        )
+
     def _product(self, z: Tensor) -> Tensor:
-        if self.rank == 0:
-            return torch.zeros_like(z)
+        if self._compact is not self:
+            return self._compact._product(z)
         product = self._decode(self._apply_middle(self._encode(z)))
         return product * self.weight if self.weight != 1.0 else product
 
@@ -183,16 +202,7 @@ class FactoredGraph(Graph):
             return self._copy(**changes)
         if self.labels is None and len(torch.unique(rows)) == len(rows):
             return self._copy(**changes)
-        labels = self._labels_at(rows)
-        if self.rank > 4 * len(rows) and (self.middle is None or self.middle.ndim == 1):
-            # Most classes are absent: keep only those present, so that a batch costs a batch.
-            present, compact = torch.unique(labels.clamp_min(0), return_inverse=True)
-            labels = torch.where(labels < 0, labels, compact)
-            changes["n_classes"] = len(present)
-            if self.middle is not None:
-                changes["middle"] = self.middle[present]
-        changes["labels"] = labels
-        return self._copy(**changes)
+        return self._copy(**changes, labels=self._labels_at(rows))
 
     def _scaled(self, scale: Tensor) -> Graph:
         return self._copy(scale=scale if self.scale is None else self.scale * scale)
@@ -239,6 +249,8 @@ class FactoredGraph(Graph):
         if self.labels is None and self.codes is None:
             squares = (z - target).square().sum(dim=1)
             return (squares * self._diagonal(z.dtype)).sum()
+        if self._compact is not self:
+            return self._compact._energy(z, target)
         memberships = self._memberships(z.dtype)
         if memberships is None:
             return self._centered_energy(z, target)
@@ -284,28 +296,14 @@ class FactoredGraph(Graph):
         if slots is None:
             mass = weights.sum(dim=0)
             centre = (weights.T @ z) / mass.clamp_min(torch.finfo(z.dtype).tiny)[:, None]
-            spread = torch.stack(
-                [
-                    (weights[:, a] * (z - centre[a]).square().sum(dim=1)).sum()
-                    for a in range(self.rank)
-                ]
-            )
-            return spread, centre, mass
+            distances = torch.cdist(z, centre, compute_mode="donot_use_mm_for_euclid_dist")
+            return (weights * distances.square()).sum(dim=0), centre, mass
         mass = z.new_zeros(self.rank).index_add(0, slots, weights)
         totals = z.new_zeros(self.rank, z.shape[1]).index_add(0, slots, weights[:, None] * z)
         centre = totals / mass.clamp_min(torch.finfo(z.dtype).tiny)[:, None]
         squares = (z - centre.index_select(0, slots)).square().sum(dim=1)
         spread = z.new_zeros(self.rank).index_add(0, slots, weights * squares)
         return spread, centre, mass
-
-    def _centered_energy(self, z: Tensor, target: Tensor) -> Tensor:
-        from likewise.graph.base import _SymmetricProduct
-
-        middle = (z.mean(dim=0) + target.mean(dim=0)).detach() / 2
-        z, target = z - middle, target - middle
-        degrees = self._degrees(False, z.dtype)[:, None]
-        product = _SymmetricProduct.apply(target, self)
-        return (degrees * (z.square() + target.square())).sum() - 2 * (z * product).sum()
 
 
 def ones(n: int, device: torch.device) -> FactoredGraph:

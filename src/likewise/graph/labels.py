@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Integral
+
 import torch
 from torch import Tensor
 
@@ -12,9 +15,9 @@ from likewise.graph.factored import FactoredGraph
 
 def identity(n: int) -> Graph:
     """The identity over n samples."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
         raise ValueError(f"n is {n!r}: a graph needs at least one sample")
-    return FactoredGraph(n)
+    return FactoredGraph(int(n))
 
 
 def from_labels(
@@ -42,7 +45,8 @@ def from_labels(
     >>> from_labels(torch.tensor([0, 1, 0, -1])).dense().int().tolist()
     [[1, 0, 1, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]
     """
-    given = as_tensor(labels)
+    # Its own copy: labels that change under a graph would change half of it.
+    given = as_tensor(labels).clone()
     if given.ndim == 2:
         graph = _soft(given, n_classes, balance, class_weights)
     else:
@@ -99,6 +103,8 @@ def _soft(
 
 
 def _class_weights(counts: Tensor, balance: float, class_weights: Array | None) -> Tensor | None:
+    if not math.isfinite(balance):
+        raise ValueError(f"balance is {balance}: give a finite power, 0 to 1 as a rule")
     if class_weights is None and balance == 0.0:
         return None
     weights = torch.where(counts > 0, counts.clamp_min(1e-12).pow(-balance), 0.0)
@@ -121,7 +127,7 @@ def from_targets(targets: Array, *, centered: bool = False) -> Graph:
     >>> from_targets(torch.tensor([1.0, 2.0])).dense().tolist()
     [[1.0, 2.0], [2.0, 4.0]]
     """
-    codes = floating(as_tensor(targets))
+    codes = floating(as_tensor(targets)).detach().clone()
     codes = codes[:, None] if codes.ndim == 1 else codes
     if codes.ndim != 2 or len(codes) == 0 or not bool(torch.isfinite(codes).all()):
         raise ValueError(

@@ -46,7 +46,7 @@ def from_loss(
         raise ValueError(f"loss is {loss!r}: give one of {', '.join(LOSSES)}")
     if form not in FORMS:
         raise ValueError(f"form is {form!r}: give one of {', '.join(FORMS)}")
-    given = as_tensor(labels)
+    given = as_tensor(labels).clone()
     if loss == "zero-one":
         graph = _zero_one(given, form)
     elif loss == "kendall":

@@ -31,7 +31,8 @@ def from_neighbors(x: Array, k: int) -> Graph:
     points = points - points.mean(dim=0)
     ends = []
     for rows in torch.arange(n, device=points.device).split(TILE_ROWS):
-        distances = torch.cdist(points[rows], points)
+        # From differences: the usual product form loses the neighbours of distant clusters.
+        distances = torch.cdist(points[rows], points, compute_mode="donot_use_mm_for_euclid_dist")
         distances[torch.arange(len(rows), device=points.device), rows] = torch.inf
         # A stable sort keeps the lower index among ties, which top-k does not promise.
         nearest = distances.sort(dim=1, stable=True).indices[:, :k]

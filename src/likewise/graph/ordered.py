@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from likewise.graph.base import Graph, _SymmetricProduct
+from likewise.graph.base import Graph
 
 
 class AbsoluteDifferenceGraph(Graph):
@@ -89,8 +89,4 @@ class AbsoluteDifferenceGraph(Graph):
         return AbsoluteDifferenceGraph(self.values.to(device), self.offset, self.weight, scale)
 
     def _energy(self, z: Tensor, target: Tensor) -> Tensor:
-        middle = (z.mean(dim=0) + target.mean(dim=0)).detach() / 2
-        z, target = z - middle, target - middle
-        degrees = self._degrees(False, z.dtype)[:, None]
-        product = _SymmetricProduct.apply(target, self)
-        return (degrees * (z.square() + target.square())).sum() - 2 * (z * product).sum()
+        return self._centered_energy(z, target)

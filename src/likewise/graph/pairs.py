@@ -30,6 +30,7 @@ class Pairs:
         self.shape = (samples.n * views, samples.n * target_views)
         self._row_sums: dict[tuple[torch.dtype, bool], Tensor] = {}
         self._positive_row_sums: dict[torch.dtype, Tensor] = {}
+        self._negative_pairs: dict[torch.dtype, tuple[Tensor, Tensor, Tensor]] = {}
 
     @classmethod
     def of(cls, graph: Graph, target_views: int | None = None, *, self_pairs: bool) -> Pairs:
@@ -57,7 +58,8 @@ class Pairs:
     @cached_property
     def _own_weight(self) -> Tensor | None:
         """G_ii, (n, 1, 1), where a row could meet itself; None where all of them are 1."""
-        diagonal = self.samples._diagonal(torch.float64)
+        with torch.inference_mode(False):
+            diagonal = self.samples._diagonal(torch.float64)
         return None if bool((diagonal == 1).all()) else diagonal[:, None, None]
 
     def __matmul__(self, target: Tensor) -> Tensor:
@@ -110,14 +112,18 @@ class Pairs:
     def positive_row_sums(self, dtype: torch.dtype) -> Tensor:
         """The row sums of A+."""
         if dtype not in self._positive_row_sums:
-            sums = self.row_sums(dtype)
-            if not self.nonnegative:
-                rows, _, weight = self.negative_pairs(dtype)
-                sums = sums.index_add(0, rows, weight)
-            # A difference of sums: what is left of nothing is round-off.
-            floor = 1e-6 * sums.abs().max()
-            self._positive_row_sums[dtype] = torch.where(sums > floor, sums, 0.0)
+            with torch.inference_mode(False):
+                self._positive_row_sums[dtype] = self._compute_positive_row_sums().to(dtype)
         return self._positive_row_sums[dtype]
+
+    def _compute_positive_row_sums(self) -> Tensor:
+        sums = self.row_sums(torch.float64)
+        if not self.nonnegative:
+            rows, _, weight = self.negative_pairs(torch.float64)
+            sums = sums.index_add(0, rows, weight)
+        # A difference of sums: what is left of nothing is round-off.
+        whole = self.samples._degrees(True, torch.float64).repeat_interleave(self.views)
+        return torch.where(sums > 1e-12 * self.target_views * whole, sums, 0.0)
 
     @cached_property
     def total_weight(self) -> float:
@@ -127,15 +133,17 @@ class Pairs:
             total += 2 * float(self.negative_pairs(torch.float64)[2].sum())
         return total
 
-    @property
+    @cached_property
     def empty(self) -> bool:
         """Whether nothing is compared (of the sum less its diagonal, round-off may be left)."""
-        return self.total_weight <= 1e-9 * self.shape[0]
+        whole = float(self.samples._degrees(True, torch.float64).sum())
+        return self.total_weight <= 1e-12 * whole * self.views * self.target_views
 
     def row_sums(self, dtype: torch.dtype, *, absolute: bool = False) -> Tensor:
         """The total weight of the pairs of every row."""
         if (dtype, absolute) not in self._row_sums:
-            self._row_sums[dtype, absolute] = self._compute_row_sums(dtype, absolute)
+            with torch.inference_mode(False):
+                self._row_sums[dtype, absolute] = self._compute_row_sums(dtype, absolute)
         return self._row_sums[dtype, absolute]
 
     def _compute_row_sums(self, dtype: torch.dtype, absolute: bool) -> Tensor:
@@ -160,6 +168,12 @@ class Pairs:
 
     def negative_pairs(self, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
         """The pairs that are known to be different: rows, columns and their |weight|."""
+        if dtype not in self._negative_pairs:
+            with torch.inference_mode(False):
+                self._negative_pairs[dtype] = self._find_negative_pairs(dtype)
+        return self._negative_pairs[dtype]
+
+    def _find_negative_pairs(self, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
         i, j = self.samples._negative_entries()
         weight = -self.samples._entries(i, j, dtype)
         rows, columns = across_views(i, j, self.views, self.target_views)

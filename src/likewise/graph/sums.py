@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -10,43 +11,59 @@ from torch import Tensor
 from likewise.graph.base import Graph
 from likewise.graph.edges import EdgeGraph
 from likewise.graph.factored import FactoredGraph
-from likewise.graph.views import ViewsGraph, share_views
+from likewise.graph.views import ViewsGraph, share_views, whole_samples
 
 
 class SumGraph(Graph):
-    """The sum of several graphs over the same nodes, term by term."""
+    """The sum of several graphs over the same nodes, term by term.
 
-    def __init__(self, terms: Sequence[Graph], like: Graph | None = None) -> None:
+    A sum of graphs over views and graphs over single nodes still has its `n_views`, but no graph
+    over samples; `samples` is given where only the diagonal differs from one.
+    """
+
+    def __init__(
+        self, terms: Sequence[Graph], *, n_views: int = 1, samples: Graph | None = None
+    ) -> None:
         flat: list[Graph] = []
         for term in terms:
             flat.extend(term.terms if isinstance(term, SumGraph) else [term])
         self.terms: list[Graph] = flat
         self.n = flat[0].n
-        # A graph over views from which single pairs were taken away still has its views.
-        self._like_views = like if like is not None and like.n_views > 1 else None
+        self._n_views = n_views
+        self._samples = samples
 
     @property
     def device(self) -> torch.device:
         """Where the terms live."""
         return self.terms[0].device
 
-    @property
-    def nonnegative(self) -> bool:
+    @cached_property
+    def nonnegative(self) -> bool:  # type: ignore[override]
         """Whether no term can be negative."""
         return all(term.nonnegative for term in self.terms)
 
     @property
     def n_views(self) -> int:
-        """The views of the graph that this sum was made from."""
-        return self._like_views.n_views if self._like_views is not None else 1
+        """The views of every sample."""
+        return self._n_views
 
     @property
     def samples(self) -> Graph:
-        """The sample graph that this sum was made from."""
-        return self._like_views.samples if self._like_views is not None else self
+        """The graph over samples, where there is one."""
+        if self._samples is not None:
+            return self._samples
+        if self._n_views == 1:
+            return self
+        raise ValueError(
+            "single pairs of views were changed in this graph, so that it is no graph over "
+            "samples: add graphs over samples first, and call views(v) on the sum"
+        )
 
-    def _map(self, terms: Sequence[Graph]) -> SumGraph:
-        return SumGraph(terms, like=self._like_views)
+    def _sample_graph(self) -> Graph | None:
+        return self._samples
+
+    def _map(self, terms: Sequence[Graph], samples: Graph | None = None) -> SumGraph:
+        return SumGraph(terms, n_views=self._n_views, samples=samples)
 
     def _product(self, z: Tensor) -> Tensor:
         product = self.terms[0]._product(z)
@@ -67,23 +84,31 @@ class SumGraph(Graph):
         return entries
 
     def _subset(self, rows: Tensor) -> Graph:
-        return SumGraph([term._subset(rows) for term in self.terms])
+        whole = whole_samples(rows, self._n_views)
+        return SumGraph(
+            [term._subset(rows) for term in self.terms],
+            n_views=self._n_views if whole is not None else 1,
+            samples=self._samples._subset(whole)
+            if whole is not None and self._samples is not None
+            else None,
+        )
 
     def _scaled(self, scale: Tensor) -> Graph:
         return self._map([term._scaled(scale) for term in self.terms])
 
     def _times(self, factor: float) -> Graph:
-        return self._map([term._times(factor) for term in self.terms])
+        samples = None if self._samples is None else self._samples._times(factor)
+        return self._map([term._times(factor) for term in self.terms], samples)
 
     def _to(self, device: torch.device) -> Graph:
-        like = self._like_views.to(device) if self._like_views is not None else None
-        return SumGraph([term._to(device) for term in self.terms], like=like)
+        samples = None if self._samples is None else self._samples._to(device)
+        return self._map([term._to(device) for term in self.terms], samples)
 
     def _known(self) -> Graph:
         known = self.terms[0]._known()
         for term in self.terms[1:]:
             known = union(known, term._known())
-        return known
+        return self._map(known.terms if isinstance(known, SumGraph) else [known])
 
     def _known_nodes(self) -> Tensor:
         return torch.stack([term._known_nodes() for term in self.terms]).any(dim=0)
@@ -108,8 +133,8 @@ def add(first: Graph, second: Graph) -> Graph:
     """The sum, which keeps the views that both share (G kron 11^T is linear in G)."""
     if share_views(first, second):
         return ViewsGraph(first.samples + second.samples, first.n_views)
-    viewed = first if first.n_views > 1 else second
-    return SumGraph([first, second], like=viewed if viewed.n_views > 1 else None)
+    views = {first.n_views, second.n_views} - {1}
+    return SumGraph([first, second], n_views=views.pop() if len(views) == 1 else 1)
 
 
 def union(first: Graph, second: Graph) -> Graph:
@@ -121,6 +146,9 @@ def intersection(first: Graph, second: Graph) -> Graph:
     """The entrywise product of two 0/1 graphs, in the sparser one's form."""
     if share_views(first, second):
         return ViewsGraph(intersection(first.samples, second.samples), first.n_views)
+    for one, other in ((first, second), (second, first)):
+        if isinstance(one, ViewsGraph):
+            return intersection(one._expanded(), other)
     for one, other in ((first, second), (second, first)):
         if isinstance(one, SumGraph):
             return SumGraph([intersection(term, other) for term in one.terms])
@@ -149,8 +177,6 @@ def intersection(first: Graph, second: Graph) -> Graph:
 
 
 def _node_labels(graph: Graph) -> Tensor:
-    if isinstance(graph, ViewsGraph):
-        return _node_labels(graph.samples).repeat_interleave(graph.n_views)
     if isinstance(graph, FactoredGraph) and graph.codes is None:
         plain = graph._copy(weight=1.0).class_labels
         if plain is not None:

@@ -36,6 +36,9 @@ class ViewsGraph(Graph):
         """The graph over samples."""
         return self._samples
 
+    def _sample_graph(self) -> Graph | None:
+        return self._samples
+
     @property
     def class_labels(self) -> Tensor | None:
         """The sample's label, for each of its views."""
@@ -56,13 +59,14 @@ class ViewsGraph(Graph):
         return torch.div(nodes, self._n_views, rounding_mode="floor")
 
     def _subset(self, rows: Tensor) -> Graph:
-        views = self._n_views
-        if len(rows) % views == 0:
-            grouped = rows.reshape(-1, views)
-            first = grouped[:, :1] - grouped[:, :1] % views
-            if bool((grouped == first + torch.arange(views, device=rows.device)).all()):
-                return ViewsGraph(self._samples._subset(self._sample(grouped[:, 0])), views)
+        whole = whole_samples(rows, self._n_views)
+        if whole is not None:
+            return ViewsGraph(self._samples._subset(whole), self._n_views)
         return self._samples._subset(self._sample(rows))
+
+    def centered(self) -> Graph:
+        """H (G kron 11^T) H = (H G H) kron 11^T."""
+        return self._like(ViewsGraph(self._samples.centered(), self._n_views))
 
     def _scaled(self, scale: Tensor) -> Graph:
         grouped = scale.reshape(-1, self._n_views)
@@ -98,6 +102,17 @@ class ViewsGraph(Graph):
         return views_energy(self._samples, z, target, self._n_views, self._n_views)
 
 
+def whole_samples(rows: Tensor, views: int) -> Tensor | None:
+    """The samples whose views are all in `rows`, in order and side by side; else None."""
+    if len(rows) % views:
+        return None
+    grouped = rows.reshape(-1, views)
+    first = grouped[:, :1] - grouped[:, :1] % views
+    if not bool((grouped == first + torch.arange(views, device=rows.device)).all()):
+        return None
+    return torch.div(grouped[:, 0], views, rounding_mode="floor")
+
+
 def share_views(first: Graph, second: Graph) -> bool:
     """Whether both are lazy Kronecker products over the same number of views."""
     return (
@@ -121,7 +136,7 @@ def views_energy(
 ) -> Tensor:
     """sum over samples and views of G_ij |z_iu - t_jv|^2 from the means m, mu and the spreads S
     of every sample: U sum_i d_i S_i + V sum_j d_j S'_j + V U sum_ij G_ij |m_i - mu_j|^2."""
-    degrees = samples._remember(("degrees", z.dtype), lambda: samples._degrees(False, z.dtype))
+    degrees = samples._remembered_degrees(z.dtype)
     means, spread = _sample_moments(z, views)
     if target is z:
         other_means, other_spread = means, spread

@@ -24,6 +24,9 @@ def without_autocast(function: Callable[Arguments, Result]) -> Callable[Argument
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         tensors = (x for x in (*args, *kwargs.values()) if isinstance(x, Tensor))
         device = next((x.device.type for x in tensors), "cpu")
+        # Entering a context costs as much as a small kernel: only where there is one to leave.
+        if not torch.is_autocast_enabled(device):
+            return function(*args, **kwargs)
         with torch.autocast(device, enabled=False):
             return function(*args, **kwargs)
 

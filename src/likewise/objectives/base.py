@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
+from numbers import Real
 from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
@@ -98,21 +99,20 @@ class Objective(nn.Module, ABC):
         for name in extra:
             if name not in self.extra_arguments:
                 raise TypeError(f"{type(self).__name__} takes no argument {name!r}")
-        inputs = {"z": z, "target": target, "negatives": negatives}
-        try:
-            with _without_autocast(z.device.type):
-                batch = self._collect(z, graph, target, negatives, generator)
+        look = self.check_finite and not torch.compiler.is_compiling()
+        with _without_autocast(z.device.type):
+            batch = self._collect(z, graph, target, negatives, generator)
+            try:
                 terms = self._terms(batch, **extra)
-        except (ArithmeticError, RuntimeError, ValueError):
-            # A factorisation that fails on NaN says so in its own words: say what was given.
-            self._check_finite(inputs)
-            raise
+            except (ArithmeticError, RuntimeError, ValueError):
+                # A factorisation that fails on NaN says so in its own words: say what was given.
+                batch.check_finite()
+                raise
         first, *others = terms.values()
         total = sum(others, first)
-        # NaN in, NaN out: the value tells, and only if it does are the rows looked at.
-        look = self.check_finite and not torch.compiler.is_compiling()
-        if look and not math.isfinite(float(total.detach())):
-            self._check_finite(inputs)
+        # One number is read back: NaN in the value, or in rows that the value does not depend on.
+        if look and not math.isfinite(float(batch.sum_of_rows() + total.detach())):
+            batch.check_finite()
         return terms, total
 
     @abstractmethod
@@ -148,6 +148,8 @@ class Objective(nn.Module, ABC):
                     "number of views of every sample, sample-major"
                 )
         first = sum(counts[: rank()])
+        if target is not None and not self.self_pairs and other.shape[0] == n_rows == graph.n:
+            self._check_compared(graph)
         return Batch(
             z=rows,
             graph=graph.to(z.device),
@@ -157,6 +159,13 @@ class Objective(nn.Module, ABC):
             own=slice(first, first + counts[rank()]),
             self_pairs=self.self_pairs,
         )
+
+    def _check_compared(self, graph: Graph) -> None:
+        if graph.n_views == 1 and graph.pairs(1).empty and graph.trace() > 0:
+            raise ValueError(
+                "target has one view of every sample, the same as z, and a row is not compared "
+                "with its own view: pass two views in z and in target, with graph.views(2)"
+            )
 
     def _check(
         self, z: Tensor, graph: Graph, target: Tensor | None, negatives: Tensor | None
@@ -188,14 +197,6 @@ class Objective(nn.Module, ABC):
                     "same number, at least 1"
                 )
 
-    def _check_finite(self, inputs: dict[str, Tensor | None]) -> None:
-        for name, value in inputs.items():
-            if value is not None and not bool(torch.isfinite(value).all()):
-                raise ValueError(
-                    f"{name} holds NaN or infinity: lower the learning rate, or look at the "
-                    "encoder's output"
-                )
-
 
 def _without_autocast(device_type: str) -> AbstractContextManager[object]:
     # Entering autocast costs as much as a small kernel: only where there is one to leave.
@@ -206,7 +207,7 @@ def _without_autocast(device_type: str) -> AbstractContextManager[object]:
 
 def positive(name: str, value: float, *, zero: bool = False) -> float:
     """`value`, or an error that names it: it must be a number above 0 (or 0 where allowed)."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         raise ValueError(
             f"{name} is {value!r}: give a number {'of at least' if zero else 'above'} 0"

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from likewise.graph import Graph, Pairs
+from likewise.information.precision import without_autocast
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,24 @@ class Batch:
         """Who is compared with whom."""
         return self.graph.pairs(self.target_views, self_pairs=self.self_pairs)
 
+    def sum_of_rows(self) -> Tensor:
+        """A number that is not finite where an entry of the rows is not."""
+        total = self.z.detach().sum()
+        if self.has_teacher:
+            total = total + self.target.detach().sum()
+        return total if self.negatives is None else total + self.negatives.detach().sum()
+
+    def check_finite(self) -> None:
+        """Refuse rows that hold NaN or infinity; on all ranks alike, since all hold all rows."""
+        for name in ("z", "target", "negatives"):
+            value = getattr(self, name)
+            if value is not None and not bool(torch.isfinite(value).all()):
+                row = int((~torch.isfinite(value)).any(dim=1).nonzero()[0])
+                raise ValueError(
+                    f"{name} holds NaN or infinity, first in row {row} of all ranks' rows: lower "
+                    "the learning rate, or look at the encoder's output"
+                )
+
     def view(self, index: int) -> Tensor:
         """View `index` of every sample, (n, d)."""
         return self.z.reshape(self.n_samples, self.views, -1)[:, index]
@@ -112,6 +131,7 @@ class _UnitRows(torch.autograd.Function):
         return unit
 
     @staticmethod
+    @without_autocast
     def backward(ctx: Any, *gradients: Any) -> Any:
         z, unit, inverse = ctx.saved_tensors
         if torch.is_grad_enabled():

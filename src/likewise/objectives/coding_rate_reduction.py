@@ -10,7 +10,7 @@ from torch import Tensor
 from likewise.graph import Graph
 from likewise.graph.views import ViewsGraph
 from likewise.information import coding_rate, log_det_identity_plus
-from likewise.information.derivatives import with_gradient
+from likewise.information.derivatives import needs_gradient, with_gradient
 from likewise.objectives.base import Objective, Reduction, positive
 from likewise.objectives.batch import Batch, unit_rows
 
@@ -62,7 +62,10 @@ class MaximalCodingRateReduction(Objective):
     def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
         unit = unit_rows(batch.z)
         scale = batch.dim / self.epsilon**2
-        labels = batch.graph.class_labels
+        # Weights over degrees: a factor of the whole graph drops out.
+        graph = batch.graph
+        factor = float(graph.diagonal().max()) if graph.class_labels is None else 1.0
+        labels = (graph * (1 / factor)).class_labels if factor > 0 else None
         total = (
             neighbourhood_log_dets(unit, batch.graph, scale)
             if labels is None
@@ -102,8 +105,9 @@ def neighbourhood_log_dets(z: Tensor, graph: Graph, scale: float) -> Tensor:
     # All views of a sample have the same row of G.
     views = graph.n_views if isinstance(graph, ViewsGraph) else 1
     nodes = torch.arange(graph.n, device=z.device)
-    leaf = z.detach().requires_grad_()
-    total, gradient = z.new_zeros(()), torch.zeros_like(leaf)
+    wanted = needs_gradient(z)
+    leaf = z.detach().requires_grad_() if wanted else z
+    total, gradient = z.new_zeros(()), torch.zeros_like(z)
     for tile in nodes[::views].split(max(1, CHUNK // graph.n)):
         weights = graph._block(tile, nodes, z.dtype).clamp_min(0)
         most = max(1, int((weights > 0).sum(dim=1).max()))
@@ -112,8 +116,9 @@ def neighbourhood_log_dets(z: Tensor, graph: Graph, scale: float) -> Tensor:
         shares = scale * weights / torch.where(degrees > 0, degrees, 1.0)
         size = max(1, CHUNK // (most * z.shape[1]))
         for rows, share in zip(columns.split(size), shares.split(size), strict=True):
-            with torch.enable_grad():
+            with torch.set_grad_enabled(wanted):
                 part = log_det_identity_plus(leaf[rows] * share.sqrt()[..., None], 1.0).sum()
             total += part.detach()
-            gradient += torch.autograd.grad(part, leaf)[0]
-    return with_gradient(views * total, (z, views * gradient))
+            if wanted:
+                gradient += torch.autograd.grad(part, leaf)[0]
+    return with_gradient(views * total, (z, views * gradient)) if wanted else views * total

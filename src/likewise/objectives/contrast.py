@@ -19,7 +19,7 @@ from typing import Any, Literal, TypedDict
 import torch
 from torch import Tensor
 
-from likewise.distributed import sum_over_ranks
+from likewise.distributed import sum_over_ranks, world_size
 from likewise.objectives.base import Objective, Reduction, one_of
 from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.comparison import Comparison
@@ -27,7 +27,7 @@ from likewise.objectives.denominators import DENOMINATORS, Denominator, Denomina
 from likewise.objectives.small_batch import cosine_contrast
 from likewise.pairwise import reductions
 from likewise.pairwise.products import Precision
-from likewise.pairwise.reductions import row_kernel_sum, row_logsumexp
+from likewise.pairwise.reductions import PairWeights, row_kernel_sum, row_logsumexp
 from likewise.pairwise.tiles import is_safe
 
 Similarity = Literal["cosine", "dot", "distance", "squared-distance"]
@@ -119,7 +119,7 @@ class Contrastive(Objective):
                 batch.z,
                 batch.pairs,
                 alpha,
-                self._candidates(batch).simplest(batch.n_rows),
+                self._whole_denominator(batch),
                 factors=(
                     factor if self.divide else factor * alpha,
                     factor * self.weight / (alpha if self.divide else 1.0),
@@ -130,6 +130,14 @@ class Contrastive(Objective):
             attraction, repulsion = self._sums(batch, temperature, factor)
         return {"attraction": attraction, "repulsion": repulsion}
 
+    def _whole_denominator(self, batch: Batch) -> PairWeights | None:
+        """Who stands in the denominator of all rows; the graph remembers it."""
+        key = ("denominator", self.denominator, self.unknown, self.batch_negatives)
+        weights: PairWeights | None = batch.graph._remember(
+            key, lambda: self._candidates(batch).simplest(batch.n_rows)
+        )
+        return weights
+
     def _is_small(self, batch: Batch) -> bool:
         """Whether unit rows are compared among themselves, few enough to hold every pair."""
         return (
@@ -139,7 +147,7 @@ class Contrastive(Objective):
             and not (self._first_view and batch.views > 1)
             and not batch.has_teacher
             and batch.negatives is None
-            and batch.own == slice(0, batch.n_rows)
+            and world_size() == 1
             and batch.n_rows**2 <= reductions.DENSE_LIMIT
             and is_safe(self.inverse_temperature, batch.z.dtype)
             and batch.pairs.nonnegative
@@ -207,6 +215,11 @@ class Contrastive(Objective):
         if temperature is None:
             return self.inverse_temperature
         own = batch.own.stop - batch.own.start
+        if not isinstance(temperature, Tensor):
+            raise ValueError(
+                f"temperature is {temperature!r}: at call time give a tensor with one number per "
+                "row; one temperature for all is an argument of the objective"
+            )
         if temperature.shape != (own,) or not bool((temperature > 0).all()):
             raise ValueError(
                 f"temperature has shape {tuple(temperature.shape)} for {own} rows of z: give one "

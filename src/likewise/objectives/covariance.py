@@ -119,7 +119,7 @@ class VICReg(Objective):
             else:
                 variance = variance + (own - spread).square().sum()
             covariance = covariance + product_energy(rows, diagonal=False) / divisor**2
-        share = 1 if self.reduction == "sum" else 1 / len(views)
+        share = 1 / len(views)
         return {
             "invariance": self.invariance_weight * distance,
             "variance": self.variance_weight * share * variance,
@@ -197,9 +197,7 @@ class BarlowTwins(Objective):
             own = (left * right).sum(dim=0)
             diagonal = diagonal + (1 - own).square().sum()
             off_diagonal = off_diagonal + product_energy(left, right, diagonal=False)
-        share = 0.0 if batch.pairs.empty else 1.0
-        if self.reduction == "mean":
-            share = share / len(branches)
+        share = 0.0 if batch.pairs.empty else 1.0 / len(branches)
         return {
             "diagonal": share * diagonal,
             "off_diagonal": self.off_diagonal_weight * share * off_diagonal,

@@ -80,8 +80,7 @@ class PrototypeContrast(Objective):
         self, batch: Batch, z: Tensor, means: Tensor, exists: Tensor, own: Tensor
     ) -> tuple[Tensor, Tensor]:
         """For every own row the row whose prototype is nearest among those not alike to it."""
-        # One representative a prototype: the first view of a sample stands for all of them.
-        columns = torch.arange(0, batch.n_rows, batch.views, device=z.device)
+        columns = _representatives(batch)
         columns = columns[exists[columns]]
         nearest, found = [], []
         for rows in own.split(TILE_ROWS):
@@ -96,3 +95,15 @@ class PrototypeContrast(Objective):
             nearest.append(columns[at])
             found.append(torch.isfinite(best) & exists[rows])
         return torch.cat(nearest), torch.cat(found)
+
+
+def _representatives(batch: Batch) -> Tensor:
+    """One row for every prototype: the first of a class, or the first view of a sample."""
+    rows = torch.arange(batch.n_rows, device=batch.z.device)
+    labels = batch.graph.class_labels
+    if labels is None:
+        return rows[:: batch.views] if batch.graph._sample_graph() is not None else rows
+    ordered, order = torch.sort(labels, stable=True)
+    first = torch.ones_like(ordered, dtype=torch.bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return order[first].sort().values

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from likewise.graph import Pairs
+from likewise.information.precision import without_autocast
 from likewise.pairwise.products import is_reduced, product
 from likewise.pairwise.reductions import PairWeights
 from likewise.pairwise.tiles import NoSelf
@@ -88,6 +89,7 @@ class _CosineContrast(torch.autograd.Function):
         return attraction.mul_(-factors[0]), degrees.dot(logs).mul_(factors[1])
 
     @staticmethod
+    @without_autocast
     def backward(ctx: Any, *gradients: Any) -> Any:
         z, unit, inverse, exponentials, totals, neighbours, degrees = ctx.saved_tensors
         if torch.is_grad_enabled():

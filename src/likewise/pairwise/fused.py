@@ -23,7 +23,9 @@ HEIGHT, WIDTH = 64, 128
 
 def is_fused(tile: Tensor) -> bool:
     """Whether these kernels can work on the tile."""
-    return triton is not None and tile.is_cuda and tile.dtype == torch.float32
+    # Offsets in a tile are 32 bits wide, and a grid's second side counts 65,535 blocks.
+    small = tile.numel() < 2**31 and tile.shape[-1] < 65_535 * WIDTH
+    return triton is not None and tile.is_cuda and tile.dtype == torch.float32 and small
 
 
 if triton is not None:
@@ -76,7 +78,9 @@ def exp_sums(tile: Tensor) -> tuple[Tensor, Tensor]:
     grid = (-(-height // HEIGHT), -(-width // WIDTH))
     by_row = tile.new_empty(grid[1], height)
     by_column = tile.new_empty(grid[0], width)
-    _exp_sums[grid](tile, by_row, by_column, height, width, HEIGHT, WIDTH)
+    # A kernel is launched on the current device, which need not be the tile's.
+    with torch.cuda.device(tile.device):
+        _exp_sums[grid](tile, by_row, by_column, height, width, HEIGHT, WIDTH)
     return by_row.sum(0), by_column.sum(0)
 
 
@@ -87,15 +91,16 @@ def symmetric_slopes_(
     (or whole to `tile`, without `high`)."""
     height, width = tile.shape
     grid = (-(-height // HEIGHT), -(-width // WIDTH))
-    _slopes[grid](
-        tile,
-        tile if high is None else high,
-        row_factor,
-        column_factor,
-        height,
-        width,
-        DROPPED_BITS,
-        high is not None,
-        HEIGHT,
-        WIDTH,
-    )
+    with torch.cuda.device(tile.device):
+        _slopes[grid](
+            tile,
+            tile if high is None else high,
+            row_factor,
+            column_factor,
+            height,
+            width,
+            DROPPED_BITS,
+            high is not None,
+            HEIGHT,
+            WIDTH,
+        )

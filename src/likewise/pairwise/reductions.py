@@ -206,19 +206,29 @@ class Held(torch.autograd.Function):
         return totals.log()
 
     @staticmethod
+    @without_autocast
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         """The slopes, a multiple of what is held; differentiable again through the dense form."""
         queries, keys, exponentials, totals = ctx.saved_tensors
         (gradient,) = gradients
         job: Job = ctx.job
         if torch.is_grad_enabled():
-            given = [keys] if queries is None else [queries, keys]
-            value = _dense(job.mirror(given[0]), keys, job)
+            value = _dense(job.mirror(keys if queries is None else queries), keys, job)
             finite = torch.isfinite(value)
-            found = torch.autograd.grad(
-                torch.where(finite, value, 0.0), given, gradient * finite, create_graph=True
+            wanted = [
+                each if needed else None
+                for each, needed in zip((queries, keys), ctx.needs_input_grad, strict=False)
+            ]
+            found = iter(
+                torch.autograd.grad(
+                    torch.where(finite, value, 0.0),
+                    [each for each in wanted if each is not None],
+                    gradient * finite,
+                    create_graph=True,
+                )
             )
-            return (None, found[0], None) if queries is None else (found[0], found[1], None)
+            by_query, by_key = (None if each is None else next(found) for each in wanted)
+            return by_query, by_key, None
         factor = (gradient / totals).masked_fill_(totals == 0, 0.0)
         if queries is None:
             slopes = exponentials * (factor[:, None] + factor)

@@ -207,7 +207,8 @@ class _Tiles:
     def unweighted(self, rows: slice, columns: slice) -> bool:
         """Whether all weights of the tile are 1, without asking for them."""
         weights = self.job.weights
-        return weights is None or (isinstance(weights, NoSelf) and rows != columns)
+        apart = rows.stop <= columns.start or columns.stop <= rows.start
+        return weights is None or (isinstance(weights, NoSelf) and apart)
 
     def bounded(self) -> bool:
         """Whether no logit can over- or underflow an exponential (Cauchy-Schwarz)."""
@@ -300,7 +301,7 @@ class _Tiles:
         """The tile of slopes in the form that products want: (high, low), or whole."""
         split = self.left.split
         plain = shift is None and self.symmetric and not (self.job.root or self.job.summed)
-        if plain and is_fused(self.keys) and self.unweighted(rows, columns):
+        if plain and is_fused(self.empty(rows, columns)) and self.unweighted(rows, columns):
             tile = self.logits(rows, columns)
             high = self.scratch(tile) if split else None
             symmetric_slopes_(tile, high, factor[rows], factor[columns])
