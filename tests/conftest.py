@@ -1,7 +1,11 @@
 """What all tests share: tests marked ``gpu`` run only where there is a CUDA device."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
+
+from tests.processes import ProcessPair
 
 # Small matrices on few cores: threads cost more than they bring.
 torch.set_num_threads(1)
@@ -14,3 +18,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if needs_gpu:
         config.hook.pytest_deselected(items=needs_gpu)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+
+
+@pytest.fixture(scope="session")
+def process_pair() -> Iterator[ProcessPair]:
+    """Two processes that wait for work; started when a test first asks for them."""
+    pair = ProcessPair()
+    yield pair
+    pair.close()

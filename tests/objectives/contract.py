@@ -15,7 +15,7 @@ from torch import Tensor
 
 from likewise import Graph
 from likewise.objectives.base import Objective
-from tests.objectives.processes import ProcessPair, train
+from tests.processes import ProcessPair, train
 
 N, DIM = 6, 4
 

@@ -70,14 +70,15 @@ def _serve(rank: int, port: int, jobs: Any, results: Any) -> None:
             return
         try:
             module, name = job
-            case = getattr(importlib.import_module(module), name)()
-            results.put((rank, train(case, rank, 2)))
+            target = getattr(importlib.import_module(module), name)
+            result = train(target(), rank, 2) if isinstance(target, type) else target(rank)
+            results.put((rank, result))
         except Exception:
             results.put((rank, traceback.format_exc()))
 
 
 class ProcessPair:
-    """Runs `train` of a contract class in two processes and returns both results."""
+    """Runs `train` of a contract class, or any function of the rank, in two processes."""
 
     def __init__(self) -> None:
         with socket.socket() as probe:
@@ -95,8 +96,12 @@ class ProcessPair:
 
     def train(self, case: Any) -> list[dict[str, Any]]:
         """The results of rank 0 and rank 1."""
+        return self.call(type(case))
+
+    def call(self, target: Any) -> list[Any]:
+        """What a module-level class or function gives on rank 0 and rank 1."""
         for jobs in self.jobs:
-            jobs.put((type(case).__module__, type(case).__qualname__))
+            jobs.put((target.__module__, target.__qualname__))
         received = dict(self.results.get(timeout=120) for _ in range(2))
         for result in received.values():
             assert not isinstance(result, str), result
