@@ -40,41 +40,48 @@ class Figure:
     note: str = ""
 
 
-def measure(loss: Loss, rows: Tensor, repeats: int) -> Figure:
-    """The median time of loss and gradient, and the most memory they take beside the rows."""
+class Step:
+    """Loss and gradient of one entry, on rows of its own."""
 
-    def step() -> None:
-        rows.grad = None
-        loss().backward()
+    def __init__(self, case: Case, make: Callable[[Tensor, Graph], Loss], device: str) -> None:
+        torch.manual_seed(0)
+        size = (case.samples * case.views, case.dim)
+        self.rows = torch.randn(size, device=device, requires_grad=True)
+        self.loss = make(self.rows, case.graph(case.samples, device))
+        self.times: list[float] = []
 
-    if rows.is_cuda:
-        return _measure_cuda(step, repeats)
-    step()
-    times = []
-    with _ResidentMemory() as memory:
-        while len(times) < repeats and sum(times) < 1e3 * CPU_SECONDS:
+    def __call__(self) -> None:
+        self.rows.grad = None
+        self.loss().backward()
+        if self.rows.is_cuda:
+            torch.backends.cuda.matmul.allow_tf32 = False
+
+    def timed(self) -> None:
+        if not self.rows.is_cuda:
             start = time.perf_counter()
-            step()
-            times.append(1e3 * (time.perf_counter() - start))
-    return Figure(statistics.median(times), memory.peak / 2**30)
-
-
-def _measure_cuda(step: Callable[[], None], repeats: int) -> Figure:
-    for _ in range(3):
-        step()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    times = []
-    for _ in range(repeats):
+            self()
+            self.times.append(1e3 * (time.perf_counter() - start))
+            return
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        step()
+        self()
         end.record()
         torch.cuda.synchronize()
-        times.append(start.elapsed_time(end))
-    peak = torch.cuda.max_memory_allocated() - before
-    return Figure(statistics.median(times), peak / 2**30)
+        self.times.append(start.elapsed_time(end))
+
+    def gibibytes(self) -> float:
+        """The most memory that a step takes beside its rows."""
+        if not self.rows.is_cuda:
+            with _ResidentMemory() as memory:
+                self()
+            return memory.peak / 2**30
+        self()
+        self.rows.grad = None
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        self()
+        return (torch.cuda.max_memory_allocated() - before) / 2**30
 
 
 class _ResidentMemory:
@@ -120,23 +127,13 @@ def dense_ntxent(z: Tensor, temperature: float) -> Tensor:
 
 
 def with_tf32(loss: Loss) -> Loss:
+    """TF32 products, in the backward as well: a step turns it off when it is done."""
+
     def step() -> Tensor:
         torch.backends.cuda.matmul.allow_tf32 = True
-        return _RestoreAfterBackward.apply(loss())
+        return loss()
 
     return step
-
-
-class _RestoreAfterBackward(torch.autograd.Function):
-    """TF32 stays on through the backward; it is set before every step that wants it."""
-
-    @staticmethod
-    def forward(ctx, value):  # noqa: ANN001, ANN205
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx, gradient):  # noqa: ANN001, ANN205
-        return gradient
 
 
 # --- cases ---------------------------------------------------------------------------------------
@@ -361,22 +358,26 @@ def _as_list(loss: Callable) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def run(case: Case, device: str) -> dict[str, Figure]:
-    figures = {}
+    """Every entry in turn, again and again: what slows the machine down slows all of them."""
+    figures: dict[str, Figure] = {}
+    steps: dict[str, Step] = {}
     for name, make in case.entries.items():
-        torch.manual_seed(0)
-        rows = torch.randn(case.samples * case.views, case.dim, device=device, requires_grad=True)
-        graph = case.graph(case.samples, device)
         if device == "cuda":
             torch.cuda.empty_cache()
-            torch.backends.cuda.matmul.allow_tf32 = False
         try:
-            figures[name] = measure(make(rows, graph), rows, case.repeats)
+            step = Step(case, make, device)
+            memory = step.gibibytes()
+            steps[name] = step
+            figures[name] = Figure(float("nan"), memory)
         except (RuntimeError, ValueError, TypeError, AttributeError) as error:
             figures[name] = Figure(float("nan"), float("nan"), str(error).splitlines()[0][:120])
-        finally:
-            if device == "cuda":
-                torch.backends.cuda.matmul.allow_tf32 = False
-        figure = figures[name]
+    for _ in range(case.repeats):
+        for step in steps.values():
+            if device == "cuda" or sum(step.times) < 1e3 * CPU_SECONDS:
+                step.timed()
+    for name, figure in figures.items():
+        if name in steps:
+            figure.milliseconds = statistics.median(steps[name].times)
         print(
             f"{case.title:48s} {name:32s} {figure.milliseconds:10.2f} ms "
             f"{figure.gibibytes:8.3f} GiB {figure.note}",

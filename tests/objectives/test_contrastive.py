@@ -405,6 +405,19 @@ def test_nobody_is_repelled_where_all_are_alike(positives):
     assert terms["repulsion"].item() == 0.0 and torch.isfinite(gradient).all()
 
 
+def test_no_prototype_is_repelled_where_all_are_alike():
+    graph = Graph.from_labels(torch.zeros(5, dtype=torch.long))
+    z = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).double()
+    assert PrototypeContrast().terms(z, graph)["repulsion"].item() == 0.0
+
+
+def test_symmetric_infonce_is_the_balanced_loss_times_beta():
+    graph = Graph.identity(5).views(2)
+    z = torch.randn(10, 3, generator=torch.Generator().manual_seed(0)).double()
+    expected = 3.0 * BalancedContrastive(3.0, 1.0)(z, graph)
+    torch.testing.assert_close(InfoNCE(3.0, symmetric=True)(z, graph), expected)
+
+
 def test_rows_at_the_average_of_their_positives_have_a_gradient():
     graph = Graph.identity(3).views(2)
     z = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).double()
@@ -470,7 +483,12 @@ def test_rows_without_positives_contribute_nothing():
     """Answers alone: rows that nobody was asked about have no positive and no NaN."""
     graph = Graph.from_edges(torch.tensor([0]), torch.tensor([1]), n=5)
     z = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).double().requires_grad_()
-    for objective in (NTXent(0.5), DecoupledContrastive(0.5), NTXent(0.5, unknown="ignore")):
+    for objective in (
+        NTXent(0.5),
+        DecoupledContrastive(0.5),
+        NTXent(0.5, unknown="ignore"),
+        NTXent(0.5, unknown="ignore", denominator="all-and-self"),
+    ):
         value = objective(z, graph)
         expected = naive_contrastive(
             z.detach(), graph, 2.0, 1.0, False, objective.denominator, unknown=objective.unknown
@@ -492,6 +510,24 @@ def test_zero_rows_have_no_direction():
     assert torch.isfinite(value) and torch.isfinite(z.grad).all()
 
 
+@pytest.mark.parametrize("others", [1, 2, 3])
+@pytest.mark.parametrize("denominator", ["all", "negatives", "other-view", "all-and-self"])
+@pytest.mark.parametrize("name", ["self-supervised", "labels-views", "signed"])
+@pytest.mark.parametrize("limit", [10**9, 0], ids=["dense", "tiles"])
+def test_teacher_with_any_number_of_views(monkeypatch, limit, name, denominator, others):
+    from likewise.pairwise import reductions, tiles
+
+    monkeypatch.setattr(reductions, "DENSE_LIMIT", limit)
+    monkeypatch.setattr(tiles, "TILE", 5)
+    graph = contract.GRAPHS[name]()
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(graph.n, 4, generator=generator).double()
+    target = torch.randn(graph.n // 2 * others, 4, generator=generator).double()
+    value = NTXent(0.5, denominator=denominator)(z, graph, target=target)
+    expected = naive_contrastive(z, graph, 2.0, 1.0, False, denominator, target=target)
+    assert value.item() == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("denominator", ["all", "negatives", "all-and-self"])
 @pytest.mark.parametrize("name", ["self-supervised", "labels-views", "mixed", "signed"])
 def test_tiles_agree_with_dense(monkeypatch, denominator, name):
@@ -510,6 +546,32 @@ def test_tiles_agree_with_dense(monkeypatch, denominator, name):
         results.append((value.item(), rows.grad))
     assert results[0][0] == pytest.approx(results[1][0], rel=1e-12)
     torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("queue", [0, 5])
+@pytest.mark.parametrize("name", ["self-supervised", "partial", "signed"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"unknown": "ignore"},
+        {"batch_negatives": False},
+        {"positives": "log-mean"},
+        {"positives": "mean", "similarity": "distance"},
+    ],
+)
+def test_options_hold_in_tiles(monkeypatch, options, name, queue):
+    from likewise.pairwise import reductions, tiles
+
+    monkeypatch.setattr(reductions, "DENSE_LIMIT", 0)
+    monkeypatch.setattr(tiles, "TILE", 5)
+    graph = contract.GRAPHS[name]()
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(graph.n, 4, generator=generator).double()
+    negatives = torch.randn(queue, 4, generator=generator).double() if queue else None
+    value = NTXent(0.5, **options)(z, graph, negatives=negatives)
+    naive = {"kind" if name == "similarity" else name: option for name, option in options.items()}
+    expected = naive_contrastive(z, graph, 2.0, 1.0, False, "all", negatives=negatives, **naive)
+    assert value.item() == pytest.approx(expected)
 
 
 def test_invariant_to_rotation_and_scale():
@@ -613,3 +675,20 @@ def test_backward_inside_autocast_is_full_precision():
                 NTXent(0.5)(rows, graph, **arguments).backward()
             slopes.append(rows.grad)
         torch.testing.assert_close(slopes[1], slopes[0], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("objective", [NTXent(0.5), BalancedContrastive(4.0, 1.5)])
+def test_terms_can_be_weighed_anew(monkeypatch, objective):
+    """Each part has its own slope, on the path of small batches and on the tiled one."""
+    from likewise.pairwise import reductions
+
+    graph = contract.GRAPHS["mixed"]()
+    z = torch.randn(graph.n, 4, generator=torch.Generator().manual_seed(0)).double()
+    slopes = []
+    for limit in (10**9, 0):
+        monkeypatch.setattr(reductions, "DENSE_LIMIT", limit)
+        rows = z.clone().requires_grad_()
+        terms = objective.terms(rows, graph)
+        (2.0 * terms["attraction"] - 3.0 * terms["repulsion"]).backward()
+        slopes.append(rows.grad)
+    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-12, atol=1e-14)

@@ -35,6 +35,8 @@ def without_autocast(function: Callable[Arguments, Result]) -> Callable[Argument
 
 def at_least_float32(x: Tensor) -> Tensor:
     """Cast half precision up to float32; leave float32 and float64 alone."""
+    if x.dtype in (torch.float32, torch.float64):
+        return x
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 

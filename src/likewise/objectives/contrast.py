@@ -166,6 +166,12 @@ class Contrastive(Objective):
         )
 
     @property
+    def _reads_all_rows(self) -> bool:
+        # Everybody stands in everybody's denominator.
+        everybody = self.unknown == "negative" and self.batch_negatives
+        return everybody and self._kernel == "dot" and self.denominator in ("all", "all-and-self")
+
+    @property
     def _first_view(self) -> bool:
         """Whether only the first view of every sample is an anchor."""
         return False

@@ -99,14 +99,18 @@ class _CosineContrast(torch.autograd.Function):
         factor = degrees / totals
         if ctx.may_be_empty:
             factor.masked_fill_(totals == 0, 0.0)
-        factor.mul_(push * (ctx.scale * ctx.factors[1]))
-        slopes = exponentials * (factor[:, None] + factor)
         # A and E are symmetric: both ends of a pair give the same slope.
-        toward = neighbours * (pull * (-2.0 * ctx.factors[0]))
-        if ctx.reduced:
-            gradient = toward.add_(product(slopes, unit.T))
+        toward, away = -2.0 * ctx.factors[0], ctx.scale * ctx.factors[1]
+        if pull is push:
+            # The parts were added, as they are in the loss: their common slope can wait.
+            inverse = inverse * push
         else:
-            gradient = toward.addmm_(slopes, unit)
+            neighbours, factor = neighbours * pull, factor * push
+        slopes = exponentials * (factor[:, None] + factor)
+        if ctx.reduced:
+            gradient = toward * neighbours + away * product(slopes, unit.T)
+        else:
+            gradient = torch.addmm(neighbours, slopes, unit, beta=toward, alpha=away)
         along = (unit * gradient).sum(1, keepdim=True)
         gradient.addcmul_(unit, along, value=-1.0).mul_(inverse)
         return gradient, None, None, None, None, None
