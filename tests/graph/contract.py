@@ -106,6 +106,13 @@ class GraphContract:
         if graph.nonnegative:
             assert dense.min() >= 0
 
+    def test_class_labels_are_only_given_for_what_they_say(self, graph):
+        for made in (graph, 2 * graph, graph.normalized(), graph.views(2)):
+            labels = made.class_labels
+            if labels is not None:
+                alike = (labels[:, None] == labels) & (labels >= 0)
+                torch.testing.assert_close(made.dense(), alike.to(made.dense().dtype))
+
     def test_normalized(self, graph, dense):
         degrees = dense.abs().sum(1)
         scale = torch.where(degrees > 0, degrees.clamp_min(1e-30).rsqrt(), 0.0)

@@ -96,7 +96,7 @@ class TestBalancedAndWeightedClasses(TestWeightedClasses):
 class TestFewOfManyClasses(TestWeightedClasses):
     """A subset keeps only the classes that occur in it, each with its own weight."""
 
-    labels = [30, 7, 30, -1, 12, 7, 7]
+    labels = [30, 7, 30, -1, 0, 7, 7]
     weights = [0.1 * c + 1 for c in range(40)]
 
     def make(self):

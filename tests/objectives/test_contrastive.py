@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -19,6 +20,7 @@ from likewise.objectives import (
     NTXent,
     PrototypeContrast,
 )
+from likewise.objectives.denominators import DenominatorWeights
 from tests.objectives import contract
 
 
@@ -384,16 +386,17 @@ def test_finite_values_are_not_looked_for_if_not_asked():
 
 @pytest.mark.parametrize("positives", ["sum", "mean"])
 def test_small_temperatures_do_not_overflow(positives):
-    """exp(1 / 0.005) is beyond float32."""
+    """exp(1 / 0.01), which two equal views have in the denominator, is beyond float32."""
     graph = Graph.identity(6).views(2)
-    z = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)).double()
-    objective = NTXent(0.005, positives=positives)
-    expected = naive_contrastive(z, graph, 200.0, 1.0, False, "all", positives=positives)
+    z = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).double()
+    z = z.repeat_interleave(2, dim=0)
+    objective = NTXent(0.01, positives=positives)
+    expected = naive_contrastive(z, graph, 100.0, 1.0, False, "all", positives=positives)
     assert objective(z, graph).item() == pytest.approx(expected)
     rows = z.float().requires_grad_()
     value = objective(rows, graph)
     value.backward()
-    assert value.item() == pytest.approx(expected, rel=1e-4) and torch.isfinite(rows.grad).all()
+    assert value.item() == pytest.approx(expected, abs=1e-4) and torch.isfinite(rows.grad).all()
 
 
 @pytest.mark.parametrize("positives", ["sum", "mean", "log-mean", "average"])
@@ -475,8 +478,9 @@ def test_temperature_per_row():
 def test_sum_is_n_times_the_mean():
     graph = Graph.identity(5).views(2)
     z = torch.randn(10, 3, generator=torch.Generator().manual_seed(0)).double()
-    total = NTXent(0.5, reduction="sum")(z, graph)
-    assert total.item() == pytest.approx(10 * NTXent(0.5)(z, graph).item())
+    for kind, anchors in ((NTXent, 10), (InfoNCE, 5), (PrototypeContrast, 10)):
+        total = kind(0.5, reduction="sum")(z, graph)
+        assert total.item() == pytest.approx(anchors * kind(0.5)(z, graph).item())
 
 
 def test_rows_without_positives_contribute_nothing():
@@ -546,6 +550,35 @@ def test_tiles_agree_with_dense(monkeypatch, denominator, name):
         results.append((value.item(), rows.grad))
     assert results[0][0] == pytest.approx(results[1][0], rel=1e-12)
     torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("others", [2, 3])
+@pytest.mark.parametrize("denominator", ["all", "negatives", "all-and-self"])
+def test_a_tile_of_the_denominator_is_a_block_of_the_whole(denominator, others):
+    """Whatever its edges: also tiles that touch the diagonal, or their own sample, by one row."""
+    pairs = Graph.identity(3).views(2).pairs(others)
+    weights = DenominatorWeights(pairs, None, denominator)
+    like = torch.zeros(0, dtype=torch.float64)
+    whole = torch.stack(
+        [
+            torch.tensor([float(weigh(denominator, divmod(i, 2), divmod(k, others)))])
+            for i in range(6)
+            for k in range(3 * others)
+        ]
+    ).reshape(6, 3 * others)
+    for top, bottom in itertools.combinations(range(7), 2):
+        for left, right in itertools.combinations(range(3 * others + 1), 2):
+            expected = whole[top:bottom, left:right].double()
+            tile = weights.tile(slice(top, bottom), slice(left, right), like)
+            tile = torch.ones_like(expected) if tile is None else tile
+            torch.testing.assert_close(tile, expected)
+
+
+def weigh(denominator: str, row: tuple[int, int], column: tuple[int, int]) -> bool:
+    """Whether a column (sample, view) is in the denominator of a row, on the identity."""
+    if row == column:
+        return denominator == "all-and-self"
+    return denominator != "negatives" or row[0] != column[0]
 
 
 @pytest.mark.parametrize("queue", [0, 5])

@@ -362,6 +362,16 @@ class TestOrthogonalHead(contract.PreventsCollapse):
             self.make()(torch.randn(4, 5), edges)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_what_counts_as_zero_without_regularization_is_relative(scale):
+    """A third dimension that only repeats the first two explains nothing, at any scale."""
+    graph = Graph.from_labels(torch.tensor([0, 1, 0, 2, 2, 1, 0]))
+    z = torch.randn(7, 2, generator=torch.Generator().manual_seed(0)).double()
+    objective = RelativeRegression(regularization=0.0)
+    repeated = scale * torch.cat([z, z.sum(dim=1, keepdim=True)], dim=1)
+    assert objective(repeated, graph).item() == pytest.approx(objective(z, graph).item())
+
+
 def test_small_singular_values_keep_their_digits_in_float32():
     """Errata: the root of Z^T G Z squares the condition number."""
     values = torch.tensor([1.0, 1e-3, 1e-5])

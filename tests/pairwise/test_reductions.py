@@ -1,5 +1,6 @@
 """Tiles against the dense path, and both against loops over pairs in float64."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -122,6 +123,28 @@ def test_sums_of_kernels_agree_with_the_definition(kernel, same, scale, tile):
     options = dict(kernel=kernel, weights=weights, scale=scale)
     expected = value_and_gradients(partial(loop, summed=True), *inputs, **options)
     assert_same(value_and_gradients(row_kernel_sum, *inputs, tile=tile, **options), expected, 1e-12)
+
+
+def test_no_self_is_the_diagonal_in_tiles_of_any_edges():
+    like = torch.zeros(0, dtype=torch.float64)
+    for top, bottom in itertools.combinations(range(6), 2):
+        for left, right in itertools.combinations(range(6), 2):
+            expected = 1 - torch.eye(5, dtype=torch.float64)[top:bottom, left:right]
+            tile = NoSelf().tile(slice(top, bottom), slice(left, right), like)
+            torch.testing.assert_close(
+                torch.ones_like(expected) if tile is None else tile, expected
+            )
+
+
+@pytest.mark.parametrize("size", [1e-43, 1e35])
+def test_tiny_and_huge_weights_keep_their_digits_in_tiles(size):
+    """Their products with exponentials are not representable; their logarithms are."""
+    q, k = rows(11, dtype=torch.float32), rows(8, seed=1, dtype=torch.float32)
+    weights = Dense(torch.full((11, 8), size, dtype=torch.float32))
+    log = math.log(float(weights.matrix[0, 0]))
+    expected = value_and_gradients(loop, 3 * q.double(), 3 * k.double())
+    ours = value_and_gradients(row_logsumexp, 3 * q, 3 * k, weights=weights, tile=4)
+    assert_same((ours[0] - log, *ours[1:]), expected, 1e-4)
 
 
 @pytest.mark.parametrize("bound", [0.0, tiles.BOUND])

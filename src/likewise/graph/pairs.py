@@ -30,6 +30,7 @@ class Pairs:
         self.shape = (samples.n * views, samples.n * target_views)
         self._row_sums: dict[tuple[torch.dtype, bool], Tensor] = {}
         self._positive_row_sums: dict[torch.dtype, Tensor] = {}
+        self._weighted_degrees: dict[tuple[torch.dtype, float], Tensor] = {}
         self._negative_pairs: dict[torch.dtype, tuple[Tensor, Tensor, Tensor]] = {}
 
     @classmethod
@@ -115,6 +116,13 @@ class Pairs:
             with torch.inference_mode(False):
                 self._positive_row_sums[dtype] = self._compute_positive_row_sums().to(dtype)
         return self._positive_row_sums[dtype]
+
+    def weighted_degrees(self, dtype: torch.dtype, factor: float) -> Tensor:
+        """The row sums of A+, times a factor."""
+        if (dtype, factor) not in self._weighted_degrees:
+            with torch.inference_mode(False):
+                self._weighted_degrees[dtype, factor] = self.positive_row_sums(dtype) * factor
+        return self._weighted_degrees[dtype, factor]
 
     def _compute_positive_row_sums(self) -> Tensor:
         sums = self.row_sums(torch.float64)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from likewise.distributed import gather_rows, rank, row_counts
+from likewise.distributed import gather_rows, rank, row_counts, world_size
 from likewise.graph import Graph
 from likewise.information.precision import at_least_float32
 from likewise.objectives.batch import Batch
@@ -136,8 +136,10 @@ class Objective(nn.Module, ABC):
         negatives: Tensor | None,
         generator: torch.Generator | None,
     ) -> Batch:
-        counts = row_counts(z)
-        rows = gather_rows(at_least_float32(z), counts)
+        alone = world_size() == 1
+        counts = (z.shape[0],) if alone else row_counts(z)
+        rows = at_least_float32(z)
+        rows = rows if alone else gather_rows(rows, counts)
         n_rows = rows.shape[0]
         if graph.n != n_rows:
             across = f" on {len(counts)} ranks" if len(counts) > 1 else ""
@@ -156,7 +158,8 @@ class Objective(nn.Module, ABC):
                     f"target has {other.shape[0]} rows for {samples} samples: give the same "
                     "number of views of every sample, sample-major"
                 )
-        first = sum(counts[: rank()])
+        own = 0 if alone else rank()
+        first = sum(counts[:own])
         if target is not None and not self.self_pairs and other.shape[0] == n_rows == graph.n:
             self._check_compared(graph)
         return Batch(
@@ -165,7 +168,8 @@ class Objective(nn.Module, ABC):
             target=other,
             negatives=None if negatives is None else at_least_float32(negatives).to(rows.dtype),
             generator=generator,
-            own=slice(first, first + counts[rank()]),
+            own=slice(first, first + counts[own]),
+            alone=alone,
             self_pairs=self.self_pairs,
         )
 

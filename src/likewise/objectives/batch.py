@@ -28,6 +28,8 @@ class Batch:
     generator: torch.Generator | None
     own: slice
     """The rows that this rank brought: where work over rows is split, its share."""
+    alone: bool
+    """Whether this rank brought all rows."""
     self_pairs: bool
 
     @property

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypedDict
 import torch
 from torch import Tensor
 
-from likewise.distributed import sum_over_ranks, world_size
+from likewise.distributed import sum_over_ranks
 from likewise.objectives.base import Objective, Reduction, one_of
 from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.comparison import Comparison
@@ -147,7 +147,7 @@ class Contrastive(Objective):
             and not (self._first_view and batch.views > 1)
             and not batch.has_teacher
             and batch.negatives is None
-            and world_size() == 1
+            and batch.alone
             and batch.n_rows**2 <= reductions.DENSE_LIMIT
             and is_safe(self.inverse_temperature, batch.z.dtype)
             and batch.pairs.nonnegative

@@ -81,12 +81,13 @@ class _CosineContrast(torch.autograd.Function):
         if may_be_empty:
             logs.masked_fill_(logs == -torch.inf, 0.0)
         neighbours = pairs.constant_product(unit)
-        degrees = pairs.positive_row_sums(z.dtype)
+        # The factor of the second sum is in the degrees, which the graph remembers.
+        degrees = pairs.weighted_degrees(z.dtype, factors[1])
         ctx.save_for_backward(z, unit, inverse, exponentials, totals, neighbours, degrees)
         ctx.scale, ctx.factors, ctx.plain = scale, factors, plain
         ctx.reduced, ctx.may_be_empty = reduced, may_be_empty
         attraction = unit.reshape(-1).dot(neighbours.reshape(-1))
-        return attraction.mul_(-factors[0]), degrees.dot(logs).mul_(factors[1])
+        return attraction.mul_(-factors[0]), degrees.dot(logs)
 
     @staticmethod
     @without_autocast
@@ -100,7 +101,7 @@ class _CosineContrast(torch.autograd.Function):
         if ctx.may_be_empty:
             factor.masked_fill_(totals == 0, 0.0)
         # A and E are symmetric: both ends of a pair give the same slope.
-        toward, away = -2.0 * ctx.factors[0], ctx.scale * ctx.factors[1]
+        toward, away = -2.0 * ctx.factors[0], ctx.scale
         if pull is push:
             # The parts were added, as they are in the loss: their common slope can wait.
             inverse = inverse * push
@@ -111,6 +112,6 @@ class _CosineContrast(torch.autograd.Function):
             gradient = toward * neighbours + away * product(slopes, unit.T)
         else:
             gradient = torch.addmm(neighbours, slopes, unit, beta=toward, alpha=away)
-        along = (unit * gradient).sum(1, keepdim=True)
+        along = torch.bmm(unit[:, None], gradient[:, :, None])[:, 0]
         gradient.addcmul_(unit, along, value=-1.0).mul_(inverse)
         return gradient, None, None, None, None, None
