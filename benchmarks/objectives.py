@@ -27,6 +27,7 @@ from likewise import objectives as lw
 
 Loss = Callable[[], Tensor]
 ROUNDS = 4
+WARM_UP = 5 if torch.cuda.is_available() else 1
 CPU_SECONDS = 10
 """How long one entry is repeated on a CPU, at most."""
 
@@ -262,7 +263,7 @@ def cases(lightly: object | None, metric: object | None) -> Iterable[Case]:
             **ntxent_peers,
             **of_metric(with_labels(lambda: metric.NTXentLoss(temperature=0.5))),
         },
-        repeats=10,
+        repeats=40,
         cuda_only=True,
     )
     yield Case(
@@ -374,7 +375,8 @@ def run(case: Case, device: str) -> dict[str, Figure]:
             figures[name] = Figure(float("nan"), float("nan"), str(error).splitlines()[0][:120])
     for _ in range(ROUNDS):
         for step in steps.values():
-            step()  # the first after another entry pays for what that one left behind
+            for _ in range(WARM_UP):
+                step()  # the first after another entry pay for what that one left behind
             for _ in range(-(-case.repeats // ROUNDS)):
                 if device == "cuda" or sum(step.times) < 1e3 * CPU_SECONDS:
                     step.timed()

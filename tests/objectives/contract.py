@@ -143,6 +143,14 @@ class ObjectiveContract:
             lambda rows: self.value(objective, rows, graph, **arguments), (z,), atol=1e-6
         )
 
+    def test_gradient_to_be_differentiated_again_is_the_same(self, graph: Graph) -> None:
+        """It often has a formula of its own, which a check of the gradient does not reach."""
+        z, arguments = self.rows(graph).requires_grad_(), self.arguments(graph)
+        objective = self.make().double().eval()
+        value = self.value(objective, z, graph, **arguments)
+        again = torch.autograd.grad(value, z, retain_graph=True, create_graph=True)
+        torch.testing.assert_close(again, torch.autograd.grad(value, z))
+
     def test_terms_sum_to_the_value(self, graph: Graph) -> None:
         z, arguments = self.rows(graph), self.arguments(graph)
         objective = self.make().double()

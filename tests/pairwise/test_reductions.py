@@ -136,14 +136,14 @@ def test_no_self_is_the_diagonal_in_tiles_of_any_edges():
             )
 
 
-@pytest.mark.parametrize("size", [1e-43, 1e35])
+@pytest.mark.parametrize("size", [1e-43, 1e37])
 def test_tiny_and_huge_weights_keep_their_digits_in_tiles(size):
     """Their products with exponentials are not representable; their logarithms are."""
     q, k = rows(11, dtype=torch.float32), rows(8, seed=1, dtype=torch.float32)
     weights = Dense(torch.full((11, 8), size, dtype=torch.float32))
     log = math.log(float(weights.matrix[0, 0]))
-    expected = value_and_gradients(loop, 3 * q.double(), 3 * k.double())
-    ours = value_and_gradients(row_logsumexp, 3 * q, 3 * k, weights=weights, tile=4)
+    expected = value_and_gradients(loop, q.double(), k.double())
+    ours = value_and_gradients(row_logsumexp, q, k, weights=weights, tile=4)
     assert_same((ours[0] - log, *ours[1:]), expected, 1e-4)
 
 

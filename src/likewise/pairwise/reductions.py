@@ -213,6 +213,9 @@ class Held(torch.autograd.Function):
         (gradient,) = gradients
         job: Job = ctx.job
         if torch.is_grad_enabled():
+            # Views of their own: queries cut out of the keys must not receive the keys' gradient.
+            queries = None if queries is None else queries.view_as(queries)
+            keys = keys.view_as(keys)
             value = _dense(job.mirror(keys if queries is None else queries), keys, job)
             finite = torch.isfinite(value)
             wanted = [
