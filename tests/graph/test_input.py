@@ -164,12 +164,12 @@ def test_chunks_of_edges_add_up(monkeypatch):
 
 
 def test_tiles_of_rows_agree_with_one_tile(monkeypatch):
-    from likewise.graph import base, inner, neighbors
+    from likewise.graph import inner, kind, neighbors
 
     x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)).double()
     answers = []
     for rows in (1024, 2):
-        monkeypatch.setattr(base, "TILE_ROWS", rows)
+        monkeypatch.setattr(kind, "TILE_ROWS", rows)
         monkeypatch.setattr(neighbors, "TILE_ROWS", rows)
         monkeypatch.setattr(inner, "COLUMNS", rows)
         graph = Graph.from_targets(x)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,30 +10,13 @@ import torch
 from torch import Tensor
 
 from likewise.graph.arrays import Array, as_tensor, floating, in_kind, is_numpy
+from likewise.graph.kind import Kind, SymmetricProduct
 
 if TYPE_CHECKING:
     from likewise.graph.pairs import Pairs
 
-TILE_ROWS = 1024
-"""Rows of a block where a quantity has no closed form and the matrix is walked in tiles."""
 
-
-class _SymmetricProduct(torch.autograd.Function):
-    """G z with the backward G g: a symmetric matrix is its own adjoint, so nothing is saved."""
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, graph: Graph) -> Tensor:
-        ctx.graph = graph
-        product = graph._product(z)
-        # The identity hands back z itself: a caller who writes into G z must not write into z.
-        return product.clone() if product is z else product
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return _SymmetricProduct.apply(gradients[0], ctx.graph), None
-
-
-class Graph(ABC):
+class Graph(Kind):
     r"""Who is alike: a symmetric matrix :math:`G \in \mathbb{R}^{N \times N}` in implicit form.
 
     ``G[i, j] > 0`` says that i and j are alike, ``< 0`` that they are different, and 0 either
@@ -56,16 +37,6 @@ class Graph(ABC):
             [0.0000, 0.0000, 1.0000, 0.0000],
             [0.0000, 0.0000, 0.0000, 0.9000]])
     """
-
-    n: int
-    """The number of nodes N."""
-
-    answers_numpy: bool = False
-
-    placeless: bool = False
-    """Whether the graph holds no arrays that would tie it to a device."""
-
-    __array_ufunc__ = None  # a NumPy number times a graph is a graph
 
     # --- constructors -----------------------------------------------------------------------
 
@@ -132,86 +103,6 @@ class Graph(ABC):
 
         return from_loss(labels, loss, form=form)
 
-    # --- what every kind of graph defines, on tensors ----------------------------------------
-
-    @property
-    @abstractmethod
-    def device(self) -> torch.device:
-        """Where the graph's own arrays live."""
-
-    @property
-    @abstractmethod
-    def nonnegative(self) -> bool:
-        """Whether no entry can be negative (then absolute degrees are degrees)."""
-
-    @abstractmethod
-    def _product(self, z: Tensor) -> Tensor: ...
-
-    @abstractmethod
-    def _block(self, rows: Tensor, columns: Tensor, dtype: torch.dtype) -> Tensor: ...
-
-    @abstractmethod
-    def _entries(self, i: Tensor, j: Tensor, dtype: torch.dtype) -> Tensor: ...
-
-    @abstractmethod
-    def _subset(self, rows: Tensor) -> Graph: ...
-
-    @abstractmethod
-    def _scaled(self, scale: Tensor) -> Graph:
-        """diag(scale) G diag(scale)."""
-
-    @abstractmethod
-    def _times(self, factor: float) -> Graph: ...
-
-    @abstractmethod
-    def _known(self) -> Graph: ...
-
-    @abstractmethod
-    def _to(self, device: torch.device) -> Graph: ...
-
-    @abstractmethod
-    def _energy(self, z: Tensor, target: Tensor) -> Tensor:
-        """sum_ij G_ij |z_i - t_j|^2 from differences, never from 2 - 2 a.b (see ERRATA)."""
-
-    def _centered_energy(self, z: Tensor, target: Tensor) -> Tensor:
-        """The same from G z, around the common mean, where no differences can be summed."""
-        middle = (z.mean(dim=0) + target.mean(dim=0)).detach() / 2
-        z, target = z - middle, target - middle
-        degrees = self._remembered_degrees(z.dtype)[:, None]
-        product = _SymmetricProduct.apply(target, self)
-        return (degrees * (z.square() + target.square())).sum() - 2 * (z * product).sum()
-
-    def _diagonal(self, dtype: torch.dtype) -> Tensor:
-        nodes = torch.arange(self.n, device=self.device)
-        return self._entries(nodes, nodes, dtype)
-
-    def _degrees(self, absolute: bool, dtype: torch.dtype) -> Tensor:
-        if not absolute or self.nonnegative:
-            return self._product(torch.ones(self.n, 1, dtype=dtype, device=self.device))[:, 0]
-        return torch.cat(
-            [block.abs().sum(dim=1) for _, block in self._tiles(dtype)]
-            or [torch.zeros(0, dtype=dtype, device=self.device)]
-        )
-
-    def _negative_entries(self) -> tuple[Tensor, Tensor]:
-        """The ordered pairs (i, j) with a negative entry: what a margin has to look at."""
-        empty = torch.zeros(0, 2, dtype=torch.long, device=self.device)
-        found = [empty]
-        if not self.nonnegative:
-            for first, block in self._tiles(torch.float64):
-                found.append((block < 0).nonzero() + torch.tensor([first, 0], device=self.device))
-        i, j = torch.cat(found).unbind(dim=1)
-        return i, j
-
-    def _known_nodes(self) -> Tensor:
-        """Nodes of which anything is known; the others stay out of a centring."""
-        return torch.ones(self.n, dtype=torch.bool, device=self.device)
-
-    def _tiles(self, dtype: torch.dtype) -> Iterator[tuple[int, Tensor]]:
-        columns = torch.arange(self.n, device=self.device)
-        for rows in columns.split(TILE_ROWS):
-            yield int(rows[0]), self._block(rows, columns, dtype)
-
     # --- what the user calls -------------------------------------------------------------------
 
     @property
@@ -253,7 +144,7 @@ class Graph(ABC):
             )
         graph = self if tensor.device == self.device else self.to(tensor.device)
         matrix = tensor if tensor.ndim == 2 else tensor[:, None]
-        product = _SymmetricProduct.apply(matrix, graph)
+        product = SymmetricProduct.apply(matrix, graph)
         return in_kind(product if tensor.ndim == 2 else product[:, 0], is_numpy(z))
 
     def block(
@@ -443,29 +334,7 @@ class Graph(ABC):
         views = f", n_views={self.n_views}" if self.n_views > 1 else ""
         return f"{type(self).__name__}(n={self.n}{views})"
 
-    # --- shared by the kinds ---------------------------------------------------------------------
-
-    def _remember(self, key: tuple[object, ...], compute: Callable[[], Any]) -> Any:
-        """A graph does not change: what is computed once from it serves every step."""
-        remembered: dict[tuple[object, ...], Any] = self.__dict__.setdefault("_remembered", {})
-        if key not in remembered:
-            # A validation step under inference mode must not leave tensors that training cannot
-            # save for its backward.
-            with torch.inference_mode(False):
-                remembered[key] = compute()
-        return remembered[key]
-
-    def _sample_graph(self) -> Graph | None:
-        """The graph over samples of a graph over views, where there is one."""
-        return None
-
-    def _remembered_degrees(self, dtype: torch.dtype) -> Tensor:
-        degrees: Tensor = self._remember(("degrees", dtype), lambda: self._degrees(False, dtype))
-        return degrees
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What can be computed again is not worth its bytes in a checkpoint.
-        return {key: value for key, value in self.__dict__.items() if key != "_remembered"}
+    # --- input and output --------------------------------------------------------------------
 
     def _like(self, graph: Graph, other: Graph | None = None) -> Graph:
         numpy = self.answers_numpy and (other is None or other.answers_numpy)

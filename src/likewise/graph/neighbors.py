@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from likewise.graph.arrays import Array, as_tensor, floating, is_numpy
-from likewise.graph.base import TILE_ROWS, Graph
+from likewise.graph.base import Graph
 from likewise.graph.edges import EdgeGraph
+from likewise.graph.kind import TILE_ROWS
 
 
 def from_neighbors(x: Array, k: int) -> Graph:

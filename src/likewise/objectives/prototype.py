@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from likewise.distributed import sum_over_ranks
-from likewise.graph.base import TILE_ROWS
+from likewise.graph.kind import TILE_ROWS
 from likewise.objectives.base import Objective, Reduction, one_of, positive
 from likewise.objectives.batch import Batch, unit_rows
 
