@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Real
 from typing import Any, ClassVar, Literal, TypeVar
@@ -15,6 +16,7 @@ from likewise.distributed import gather_rows, rank, row_counts, world_size
 from likewise.graph import Graph
 from likewise.information.precision import at_least_float32
 from likewise.objectives.batch import Batch
+from likewise.objectives.readback import Readback
 
 Reduction = Literal["mean", "sum"]
 Choice = TypeVar("Choice", bound=str)
@@ -70,7 +72,8 @@ class Objective(nn.Module, ABC):
             generator: drives what is random, with the same state on all ranks.
             extra: what one objective takes beyond the contract (see its docstring).
         """
-        return self._evaluate(z, graph, target, negatives, generator, extra)[1]
+        value: Tensor = self._evaluate(self._total, z, graph, target, negatives, generator, extra)
+        return value
 
     def terms(
         self,
@@ -83,41 +86,47 @@ class Objective(nn.Module, ABC):
         **extra: Any,
     ) -> dict[str, Tensor]:
         """The named parts of the value, weighted: their sum is the value."""
-        return self._evaluate(z, graph, target, negatives, generator, extra)[0]
+        terms: dict[str, Tensor] = self._evaluate(
+            self._terms, z, graph, target, negatives, generator, extra
+        )
+        return terms
 
     def _evaluate(
         self,
+        compute: Callable[..., Any],
         z: Tensor,
         graph: Graph,
         target: Tensor | None,
         negatives: Tensor | None,
         generator: torch.Generator | None,
         extra: dict[str, Any],
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """The parts and their sum."""
+    ) -> Any:
+        """What `compute` makes of the batch: the value, or its parts."""
         self._check(z, graph, target, negatives)
         for name in extra:
             if name not in self.extra_arguments:
                 raise TypeError(f"{type(self).__name__} takes no argument {name!r}")
-        look = self.check_finite and not torch.compiler.is_compiling()
         with _without_autocast(z.device.type):
             batch = self._collect(z, graph, target, negatives, generator)
             try:
-                terms = self._terms(batch, **extra)
+                result = compute(batch, **extra)
             except (ArithmeticError, RuntimeError, ValueError):
                 # A factorisation that fails on NaN says so in its own words: say what was given.
                 batch.check_finite()
                 raise
-        first, *others = terms.values()
-        total = sum(others, first)
-        if look:
+        if self.check_finite and not torch.compiler.is_compiling():
             # One number is read back: NaN in the value, or in rows that it does not depend on.
-            number = total.detach()
-            if not self._reads_all_rows:
-                number = number + batch.sum_of_rows()
+            number = batch.readback
+            if number is None:
+                total = (_sum(result) if isinstance(result, dict) else result).detach()
+                number = Readback(total if self._reads_all_rows else total + batch.sum_of_rows())
             if not math.isfinite(float(number)):
                 batch.check_finite()
-        return terms, total
+        return result
+
+    def _total(self, batch: Batch, **extra: Any) -> Tensor:
+        """The sum of the parts, in one step where an objective has one."""
+        return _sum(self._terms(batch, **extra))
 
     @abstractmethod
     def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
@@ -209,6 +218,11 @@ class Objective(nn.Module, ABC):
                     f"{name} has {value.shape[1]} dimensions and z has {z.shape[1]}: give the "
                     "same number, at least 1"
                 )
+
+
+def _sum(terms: dict[str, Tensor]) -> Tensor:
+    first, *others = terms.values()
+    return sum(others, first)
 
 
 def _without_autocast(device_type: str) -> AbstractContextManager[object]:

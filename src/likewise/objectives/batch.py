@@ -11,9 +11,10 @@ from torch import Tensor
 
 from likewise.graph import Graph, Pairs
 from likewise.information.precision import without_autocast
+from likewise.objectives.readback import Readback
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Batch:
     """What an objective compares, over the rows of all ranks.
 
@@ -31,6 +32,8 @@ class Batch:
     alone: bool
     """Whether this rank brought all rows."""
     self_pairs: bool
+    readback: Readback | None = None
+    """The value, where it was sent to the host before the work on the device ended."""
 
     @property
     def n_rows(self) -> int:

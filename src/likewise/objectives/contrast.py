@@ -14,6 +14,7 @@ and differ in c, :math:`\lambda` and who is in the denominator (w).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypedDict
 
 import torch
@@ -24,6 +25,7 @@ from likewise.objectives.base import Objective, Reduction, one_of
 from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.comparison import Comparison
 from likewise.objectives.denominators import DENOMINATORS, Denominator, DenominatorWeights
+from likewise.objectives.readback import Readback
 from likewise.objectives.small_batch import cosine_contrast
 from likewise.pairwise import reductions
 from likewise.pairwise.products import Precision
@@ -110,25 +112,39 @@ class Contrastive(Objective):
     def _terms(
         self, batch: Batch, temperature: Tensor | None = None, **extra: Any
     ) -> dict[str, Tensor]:
-        factor = 1.0
-        if self.reduction == "mean":
-            factor = 1.0 / (batch.n_samples if self._first_view else batch.n_rows)
-        if self._is_small(batch) and temperature is None:
-            alpha = self.inverse_temperature
-            attraction, repulsion = cosine_contrast(
-                batch.z,
-                batch.pairs,
-                alpha,
-                self._whole_denominator(batch),
-                factors=(
-                    factor if self.divide else factor * alpha,
-                    factor * self.weight / (alpha if self.divide else 1.0),
-                ),
-                plain=lambda z: self._sums(replace(batch, z=z, target=z), None, factor),
-            )
-        else:
-            attraction, repulsion = self._sums(batch, temperature, factor)
-        return {"attraction": attraction, "repulsion": repulsion}
+        comparisons = self._comparisons(batch, temperature)
+        attraction = sum(map(self._attraction, comparisons), batch.z.new_zeros(()))
+        repulsion = sum(map(self._repulsion, comparisons), batch.z.new_zeros(()))
+        factor = self._factor(batch)
+        return {
+            "attraction": sum_over_ranks(attraction) * factor,
+            "repulsion": sum_over_ranks(repulsion) * (factor * self.weight),
+        }
+
+    def _total(self, batch: Batch, temperature: Tensor | None = None, **extra: Any) -> Tensor:
+        if temperature is not None or not self._is_small(batch):
+            return super()._total(batch, temperature=temperature)
+        alpha = self.inverse_temperature
+        factor = self._factor(batch) / (alpha if self.divide else 1.0)
+        return cosine_contrast(
+            batch.z,
+            batch.pairs,
+            alpha,
+            self._whole_denominator(batch),
+            factors=(factor * alpha, factor * self.weight),
+            look=partial(self._look, batch),
+            plain=lambda z: super(Contrastive, self)._total(replace(batch, z=z, target=z)),
+        )
+
+    def _look(self, batch: Batch, value: Tensor) -> None:
+        if self.check_finite and self._reads_all_rows:
+            batch.readback = Readback(value)
+
+    def _factor(self, batch: Batch) -> float:
+        """1 / N for means over anchors."""
+        if self.reduction == "sum":
+            return 1.0
+        return 1.0 / (batch.n_samples if self._first_view else batch.n_rows)
 
     def _whole_denominator(self, batch: Batch) -> PairWeights | None:
         """Who stands in the denominator of all rows; the graph remembers it."""
@@ -151,18 +167,6 @@ class Contrastive(Objective):
             and batch.n_rows**2 <= reductions.DENSE_LIMIT
             and is_safe(self.inverse_temperature, batch.z.dtype)
             and batch.pairs.nonnegative
-        )
-
-    def _sums(
-        self, batch: Batch, temperature: Tensor | None, factor: float
-    ) -> tuple[Tensor, Tensor]:
-        """Both parts, summed over the rows of all ranks and weighted."""
-        comparisons = self._comparisons(batch, temperature)
-        attraction = sum(map(self._attraction, comparisons), batch.z.new_zeros(()))
-        repulsion = sum(map(self._repulsion, comparisons), batch.z.new_zeros(()))
-        return (
-            sum_over_ranks(attraction) * factor,
-            sum_over_ranks(repulsion) * (factor * self.weight),
         )
 
     @property
