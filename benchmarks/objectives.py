@@ -10,6 +10,7 @@ rows, the same run, the same clock. A ratio is a peer's figure over ours: above 
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import platform
 import statistics
@@ -26,7 +27,6 @@ from likewise import Graph
 from likewise import objectives as lw
 
 Loss = Callable[[], Tensor]
-ROUNDS = 4
 WARM_UP = 5 if torch.cuda.is_available() else 1
 CPU_SECONDS = 10
 """How long one entry is repeated on a CPU, at most."""
@@ -148,6 +148,8 @@ class Case:
     dim: int
     entries: dict[str, Callable[[Tensor, Graph], Loss]]
     repeats: int = 20
+    rounds: int = 4
+    """How often the entries take turns: the shorter a turn, the less a drifting host matters."""
     graph: Callable[[int, str], Graph] = field(
         default=lambda n, device: Graph.identity(n).views(2).to(device)
     )
@@ -251,9 +253,10 @@ def cases(lightly: object | None, metric: object | None) -> Iterable[Case]:
             **ntxent_peers,
             **of_metric(with_labels(lambda: metric.NTXentLoss(temperature=0.5))),
         },
-        repeats=100,
-        remark="Bound by the host's launches, which differ between runs by up to 20 %. The plain "
-        "form does not look for NaN: its like is check_finite=False.",
+        repeats=200,
+        rounds=50,
+        remark="Bound by the host's launches. The plain form does not look for NaN: its like is "
+        "check_finite=False.",
     )
     yield Case(
         "NT-Xent, 2 x 1,024 x 128, float32",
@@ -265,7 +268,8 @@ def cases(lightly: object | None, metric: object | None) -> Iterable[Case]:
             **ntxent_peers,
             **of_metric(with_labels(lambda: metric.NTXentLoss(temperature=0.5))),
         },
-        repeats=40,
+        repeats=60,
+        rounds=20,
         cuda_only=True,
     )
     yield Case(
@@ -375,13 +379,16 @@ def run(case: Case, device: str) -> dict[str, Figure]:
             figures[name] = Figure(float("nan"), memory)
         except (RuntimeError, ValueError, TypeError, AttributeError) as error:
             figures[name] = Figure(float("nan"), float("nan"), str(error).splitlines()[0][:120])
-    for _ in range(ROUNDS):
+    gc.collect()
+    gc.disable()  # as timeit does
+    for _ in range(case.rounds):
         for step in steps.values():
             for _ in range(WARM_UP):
                 step()  # the first after another entry pay for what that one left behind
-            for _ in range(-(-case.repeats // ROUNDS)):
+            for _ in range(-(-case.repeats // case.rounds)):
                 if device == "cuda" or sum(step.times) < 1e3 * CPU_SECONDS:
                     step.timed()
+    gc.enable()
     for name, figure in figures.items():
         if name in steps:
             figure.milliseconds = statistics.median(steps[name].times)

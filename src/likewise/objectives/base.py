@@ -16,7 +16,6 @@ from likewise.distributed import gather_rows, rank, row_counts, world_size
 from likewise.graph import Graph
 from likewise.information.precision import at_least_float32
 from likewise.objectives.batch import Batch
-from likewise.objectives.readback import Readback
 
 Reduction = Literal["mean", "sum"]
 Choice = TypeVar("Choice", bound=str)
@@ -116,10 +115,9 @@ class Objective(nn.Module, ABC):
                 raise
         if self.check_finite and not torch.compiler.is_compiling():
             # One number is read back: NaN in the value, or in rows that it does not depend on.
-            number = batch.readback
-            if number is None:
-                total = (_sum(result) if isinstance(result, dict) else result).detach()
-                number = Readback(total if self._reads_all_rows else total + batch.sum_of_rows())
+            number = (_sum(result) if isinstance(result, dict) else result).detach()
+            if not self._reads_all_rows:
+                number = number + batch.sum_of_rows()
             if not math.isfinite(float(number)):
                 batch.check_finite()
         return result

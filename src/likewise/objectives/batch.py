@@ -11,7 +11,6 @@ from torch import Tensor
 
 from likewise.graph import Graph, Pairs
 from likewise.information.precision import without_autocast
-from likewise.objectives.readback import Readback
 
 
 @dataclass(eq=False)
@@ -32,8 +31,6 @@ class Batch:
     alone: bool
     """Whether this rank brought all rows."""
     self_pairs: bool
-    readback: Readback | None = None
-    """The value, where it was sent to the host before the work on the device ended."""
 
     @property
     def n_rows(self) -> int:

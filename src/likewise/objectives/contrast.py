@@ -14,7 +14,6 @@ and differ in c, :math:`\lambda` and who is in the denominator (w).
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, TypedDict
 
 import torch
@@ -25,7 +24,6 @@ from likewise.objectives.base import Objective, Reduction, one_of
 from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.comparison import Comparison
 from likewise.objectives.denominators import DENOMINATORS, Denominator, DenominatorWeights
-from likewise.objectives.readback import Readback
 from likewise.objectives.small_batch import cosine_contrast
 from likewise.pairwise import reductions
 from likewise.pairwise.products import Precision
@@ -132,13 +130,8 @@ class Contrastive(Objective):
             alpha,
             self._whole_denominator(batch),
             factors=(factor * alpha, factor * self.weight),
-            look=partial(self._look, batch),
             plain=lambda z: super(Contrastive, self)._total(replace(batch, z=z, target=z)),
         )
-
-    def _look(self, batch: Batch, value: Tensor) -> None:
-        if self.check_finite and self._reads_all_rows:
-            batch.readback = Readback(value)
 
     def _factor(self, batch: Batch) -> float:
         """1 / N for means over anchors."""

@@ -26,7 +26,6 @@ def cosine_contrast(
     scale: float,
     weights: PairWeights | None,
     factors: tuple[float, float],
-    look: Callable[[Tensor], None],
     plain: Callable[[Tensor], Tensor],
 ) -> Tensor:
     r""":math:`-a \sum_{ij} A_{ij} s_{ij} + b \sum_i d_i \log \sum_k w_{ik} e^{\alpha s_{ik}}`
@@ -38,11 +37,10 @@ def cosine_contrast(
         scale: :math:`\alpha`, small enough for plain exponentials.
         weights: w, symmetric.
         factors: a and b.
-        look: is shown the value before its gradient is computed.
         plain: the same value from the same rows in differentiable steps, for second derivatives.
     """
     sloped = z.requires_grad and torch.is_grad_enabled()
-    value: Tensor = _CosineContrast.apply(z, pairs, scale, weights, factors, look, plain, sloped)
+    value: Tensor = _CosineContrast.apply(z, pairs, scale, weights, factors, plain, sloped)
     return value
 
 
@@ -55,20 +53,19 @@ class _CosineContrast(torch.autograd.Function):
         scale: float,
         weights: PairWeights | None,
         factors: tuple[float, float],
-        look: Callable[[Tensor], None],
         plain: Callable[[Tensor], Tensor],
         sloped: bool,
     ) -> Tensor:
         # A zero row has no direction: it stays zero, and so does its gradient.
-        inverse = torch.linalg.vector_norm(z, dim=1, keepdim=True).reciprocal_()
-        inverse.nan_to_num_(posinf=0.0)
-        unit = z * inverse
+        length = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+        torch.threshold_(length, 0.0, torch.inf)
+        unit = z / length
         reduced = is_reduced(z.device)
         if reduced:
             exponentials = product(unit * scale, unit).exp_()
         else:
             # With beta = 0 the first argument is not read.
-            exponentials = torch.addmm(inverse, unit, unit.T, beta=0, alpha=scale).exp_()
+            exponentials = torch.addmm(length, unit, unit.T, beta=0, alpha=scale).exp_()
         may_be_empty = False
         if isinstance(weights, NoSelf):
             exponentials.fill_diagonal_(0.0)
@@ -86,21 +83,20 @@ class _CosineContrast(torch.autograd.Function):
         # The factor of the second sum is in the degrees, which the graph remembers.
         degrees = pairs.weighted_degrees(z.dtype, factors[1])
         alike = unit.view(-1).dot(neighbours.view(-1))
-        value = torch.addmv(alike, degrees[None], logs, beta=-factors[0])[0]
-        look(value)
+        value = torch.sub(degrees.dot(logs), alike, alpha=factors[0])
         if sloped:
             slopes = degrees / totals
             if may_be_empty:
                 slopes.masked_fill_(totals == 0, 0.0)
             # A and E are symmetric: both ends of a pair give the same slope.
-            exponentials *= slopes[:, None] + slopes
+            exponentials.mul_(slopes.unsqueeze(1) + slopes)
             toward, away = -2.0 * factors[0], scale
             if reduced:
                 gradient = toward * neighbours + away * product(exponentials, unit.T)
             else:
                 gradient = torch.addmm(neighbours, exponentials, unit, beta=toward, alpha=away)
-            along = torch.bmm(unit[:, None], gradient[:, :, None])[:, 0]
-            gradient.addcmul_(unit, along, value=-1.0).mul_(inverse)
+            along = torch.bmm(unit.unsqueeze(1), gradient.unsqueeze(2)).squeeze(2)
+            gradient.addcmul_(unit, along, value=-1.0).div_(length)
             ctx.save_for_backward(z, gradient)
             ctx.plain = plain
         return value
@@ -113,4 +109,4 @@ class _CosineContrast(torch.autograd.Function):
             (found,) = torch.autograd.grad(ctx.plain(z), z, gradients, create_graph=True)
         else:
             found = gradient * gradients[0]
-        return found, None, None, None, None, None, None, None
+        return found, None, None, None, None, None, None
