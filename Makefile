@@ -14,7 +14,7 @@ help:
 	@echo 'make demo   draw the same data under several graphs, into demo/'
 	@echo 'make test   run the tests and the examples in the docstrings'
 	@echo 'make lint   check style, formatting and types'
-	@echo 'make bench  time the objectives beside those of other libraries'
+	@echo 'make bench  time objectives and estimators beside those of other libraries'
 
 demo: $(VENV)/.installed-dev
 	$(BIN)/python examples/four_circles.py --out demo
@@ -29,14 +29,15 @@ lint: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/objectives.py
+	$(BIN)/python benchmarks/kernel.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install -e '.[dev,demo]'
+	$(BIN)/python -m pip install -e '.[dev]'
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install -e '.[dev,demo,bench]'
+	$(BIN)/python -m pip install -e '.[dev,bench]'
 	@touch $@

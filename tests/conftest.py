@@ -1,14 +1,21 @@
 """What all tests share: tests marked ``gpu`` run only where there is a CUDA device."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
 from tests.processes import ProcessPair
 
+# Read when SciPy is first imported: without it scikit-learn skips one of its estimator checks.
+os.environ["SCIPY_ARRAY_API"] = "1"
+
 # Small matrices on few cores: threads cost more than they bring.
 torch.set_num_threads(1)
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of SciPy, and of processes that a test starts
+threadpool_limits(1)  # of NumPy, which is loaded already
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).parents[1] / "README.md"
-PAGES = [README, *(README.parent / "docs").glob("*.md")]
+DOCS = README.parent / "docs"
+PAGES = [README, *DOCS.glob("*.md"), *(DOCS / "benchmarks").glob("*.md")]
 
 
-@pytest.mark.parametrize("page", [README, README.parent / "docs" / "objectives.md"])
+@pytest.mark.parametrize("page", [README, DOCS / "objectives.md", DOCS / "kernel.md"])
 def test_python_blocks_run(page):
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
     assert blocks
+    shared: dict[str, object] = {}
     for block in blocks:
-        exec(compile(block, str(page), "exec"), {})
+        exec(compile(block, str(page), "exec"), shared)
 
 
 def test_every_objective_is_listed():

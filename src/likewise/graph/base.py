@@ -25,9 +25,10 @@ class Graph(Kind):
     (``pal`` section 3; ``supervised-theory`` theorem 1).
 
     Graphs are made by the constructors :meth:`identity`, :meth:`from_labels`,
-    :meth:`from_edges`, :meth:`from_neighbors`, :meth:`from_loss` and :meth:`from_targets`, and
-    combined by ``+``, ``*`` and :meth:`views`. A graph made from NumPy arrays answers in NumPy
-    arrays, one made from tensors in tensors, and one moved by :meth:`to` in tensors.
+    :meth:`from_edges`, :meth:`from_matrix`, :meth:`from_neighbors`, :meth:`from_loss` and
+    :meth:`from_targets`, and combined by ``+``, ``*`` and :meth:`views`. A graph made from NumPy
+    arrays answers in NumPy arrays, one made from tensors in tensors, and one moved by :meth:`to`
+    in tensors.
 
     >>> import torch
     >>> graph = 0.9 * Graph.identity(4) + 0.1 * Graph.from_labels(torch.tensor([0, 0, 1, -1]))
@@ -82,6 +83,13 @@ class Graph(Kind):
         from likewise.graph.edges import from_edges
 
         return from_edges(i, j, weight, n=n)
+
+    @staticmethod
+    def from_matrix(matrix: Any) -> Graph:
+        """G itself, dense or sparse; see :func:`likewise.graph.matrix.from_matrix`."""
+        from likewise.graph.matrix import from_matrix
+
+        return from_matrix(matrix)
 
     @staticmethod
     def from_neighbors(x: Array, k: int) -> Graph:

@@ -10,6 +10,7 @@ from torch import Tensor
 from likewise.graph.base import Graph
 from likewise.graph.edges import EdgeGraph
 from likewise.graph.factored import FactoredGraph
+from likewise.graph.ordered import AbsoluteDifferenceGraph
 from likewise.graph.sums import SumGraph
 from likewise.graph.views import ViewsGraph, share_views
 
@@ -22,6 +23,8 @@ def inner_product(first: Graph, second: Graph) -> float:
     for one, other in ((first, second), (second, first)):
         if isinstance(one, SumGraph):
             return sum(inner_product(term, other) for term in one.terms)
+    if first is second and isinstance(first, AbsoluteDifferenceGraph):
+        return _differences_norm(first)
     if share_views(first, second):
         return first.n_views**2 * inner_product(first.samples, second.samples)
     for one, other in ((first, second), (second, first)):
@@ -47,6 +50,17 @@ def inner_product(first: Graph, second: Graph) -> float:
             for rows in [nodes[start : start + len(block)]]
         )
     )
+
+
+def _differences_norm(graph: AbsoluteDifferenceGraph) -> float:
+    """w^2 times the sum of u_i u_j (c - |y_i - y_j|)^2, u = s^2, multiplied out."""
+    y = graph.values.to(torch.float64)
+    y = y - y.mean()
+    u = torch.ones_like(y) if graph.scale is None else graph.scale.to(torch.float64).square()
+    differences = AbsoluteDifferenceGraph(y)._product(-u[:, None])[:, 0]
+    mass, first, second = float(u.sum()), float(u @ y), float(u @ y.square())
+    total = graph.offset**2 * mass**2 - 2 * graph.offset * float(u @ differences)
+    return float(graph.weight**2 * (total + 2 * (mass * second - first**2)))
 
 
 def _weighted_labels(graph: Graph) -> TypeGuard[FactoredGraph]:
