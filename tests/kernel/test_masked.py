@@ -198,7 +198,8 @@ def test_the_known_part():
 
 
 def test_a_graph_that_knows_nothing():
-    for y in (Graph.from_labels(np.full(N, -1)), Graph.from_edges(np.zeros(0, int), np.zeros(0, int), n=N)):
+    nobody = np.zeros(0, int)
+    for y in (Graph.from_labels(np.full(N, -1)), Graph.from_edges(nobody, nobody, n=N)):
         with pytest.raises(ValueError, match="knows no pair.*labels or answers, or masked=False"):
             SpectralEmbedding(2, masked=True).fit(naive.points(), y)
 

@@ -147,7 +147,7 @@ class FourierMap:
     def __call__(self, X: Matrix) -> Matrix:
         """phi(x) for every row."""
         half = self.frequencies.shape[1]
-        phase = torch.as_tensor(X @ self.frequencies.astype(X.dtype, copy=False))
+        phase = torch.as_tensor(X) @ torch.as_tensor(self.frequencies.astype(X.dtype, copy=False))
         # PyTorch's cosine runs on all cores, and in float64 four times as fast as NumPy's.
         features = phase.new_empty(len(X), 2 * half)
         torch.cos(phase, out=features[:, :half])

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from likewise.graph import Graph
@@ -110,13 +111,15 @@ def masked_embedding(
         value += 2 * regularization * float((c * priced).sum())
         return value, (soft * (basis.T @ slope + 4 * regularization * priced)).ravel()
 
-    found = minimize(
-        loss,
-        begin.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": max_iterations, "ftol": tolerance, "gtol": 0.0, "maxcor": 20},
-    )
+    # Thousands of short steps with thin matrices: on several threads they take ten times as long.
+    with threadpool_limits(1 if graph.n <= DENSE_NODES else None, user_api="blas"):
+        found = minimize(
+            loss,
+            begin.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": max_iterations, "ftol": tolerance, "gtol": 0.0, "maxcor": 20},
+        )
     # The noise must not leave a solution worse than it was.
     as_given = loss(given.ravel())[0]
     if as_given <= found.fun:

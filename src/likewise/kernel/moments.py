@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk, ssyrk
 
 from likewise.graph import Graph
 from likewise.kernel.congruence import Rows, congruence
@@ -23,6 +22,9 @@ from likewise.kernel.kernels import Matrix
 from likewise.kernel.spectrum import RANK_CUT, Range, rank_cut
 
 Vector = NDArray[np.float64]
+
+PANEL = 256
+"""Columns of the Gram matrix that are multiplied at a time."""
 
 
 @dataclass
@@ -53,8 +55,7 @@ class Moments:
     def empty(cls, n_features: int) -> Moments:
         """Of no rows."""
         square = (n_features, n_features)
-        # Fortran's order, in which BLAS adds to it in place.
-        return cls(np.zeros(square, order="F"), np.zeros(square), np.zeros(n_features))
+        return cls(np.zeros(square), np.zeros(square), np.zeros(n_features))
 
     @classmethod
     def of_graph(cls, features: FeatureMap, X: Matrix, graph: Graph, chunk: int) -> Moments:
@@ -112,14 +113,20 @@ class Moments:
     def _add_rows(self, phi: Matrix) -> None:
         self.count += len(phi)
         self.sums += phi.sum(axis=0, dtype=np.float64)
-        # A rank-k update computes the upper triangle only: half the work of a product.
-        if phi.dtype == np.float32:
-            self.gram += ssyrk(1.0, phi.T)
-        else:
-            self.gram = dsyrk(1.0, phi.T, beta=1.0, c=self.gram, overwrite_c=True)
+        # The blocks on and above the diagonal only. All heavy steps of a pass are PyTorch's: its
+        # threads and those of NumPy's BLAS would wait for each other in busy loops.
+        rows, gram = torch.as_tensor(phi), torch.as_tensor(self.gram)
+        for start in range(0, len(gram), PANEL):
+            panel, rest = rows[:, start : start + PANEL], rows[:, start:]
+            block = gram[start : start + PANEL, start:]
+            if rows.dtype == torch.float64:
+                block.addmm_(panel.T, rest)
+            else:
+                block += panel.T @ rest
 
     def _complete(self) -> None:
-        self.gram = self.gram + np.triu(self.gram, 1).T
+        upper = np.triu(self.gram)
+        self.gram = upper + np.triu(upper, 1).T
 
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):

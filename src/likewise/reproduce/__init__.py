@@ -1,0 +1,11 @@
+"""The papers' figures and claims, as experiments that run: one folder a paper.
+
+>>> from likewise.reproduce import reproduction
+>>> reproduction("pal-3").claim[:34]
+'Asking with templates (algorithm 3'
+"""
+
+from likewise.reproduce.findings import Check, Figure, Findings, Reproduction
+from likewise.reproduce.registry import REPRODUCTIONS, reproduction
+
+__all__ = ["REPRODUCTIONS", "Check", "Figure", "Findings", "Reproduction", "reproduction"]

@@ -1,0 +1,1 @@
+"""Active Self-Supervised Learning (``pal``): figures of the controlled experiments."""

@@ -1,0 +1,137 @@
+"""What a reproduction leaves behind: a table on the screen, a picture, and all its numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.reproduce.findings import Findings, Reproduction, Samples
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+    from rich.table import Table
+
+CURVE_NUMBERS = 2000
+"""Means over trials with more numbers than this stay out of the file (figure 6's graphs)."""
+DOTS_PER_INCH = 100
+
+
+def record(
+    entry: Reproduction,
+    findings: Findings,
+    samples: Samples,
+    *,
+    trials: int,
+    seed: int,
+    seconds: float,
+) -> dict[str, Any]:
+    """Everything that was found, as it stands in NAME.json."""
+    return {
+        "name": entry.name,
+        "claim": entry.claim,
+        "verdict": findings.verdict,
+        "remark": findings.remark,
+        "checks": [
+            {**asdict(check), "met": check.met, "text": str(check)} for check in findings.checks
+        ],
+        "figures": [{**asdict(figure), "text": str(figure)} for figure in findings.figures],
+        "settings": entry.settings,
+        "trials": trials,
+        "seed": seed,
+        "seconds": round(seconds, 1),
+        "machine": machine(),
+        "means": {
+            name: {"mean": values.mean(axis=0), "deviation": values.std(axis=0)}
+            for name, values in samples.items()
+            if values[0].size <= CURVE_NUMBERS
+        },
+    }
+
+
+def machine() -> str:
+    """The processor that figures were measured on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        name = platform.processor() or platform.machine()
+    return f"{name}, {os.cpu_count()} cores"
+
+
+def save(entry: Reproduction, samples: Samples, found: dict[str, Any], folder: Path) -> list[Path]:
+    """Write NAME.png, NAME.svg and NAME.json; the last one says that all are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    picture = entry.draw(samples)
+    paths = [folder / f"{entry.name}.{kind}" for kind in ("png", "svg", "json")]
+    write_aside(paths[0], lambda file: _draw(picture, file, "png"))
+    write_aside(paths[1], lambda file: _draw(picture, file, "svg"))
+    text = json.dumps(_plain(found), indent=1, ensure_ascii=False, allow_nan=False)
+    write_aside(paths[2], lambda file: file.write(text.encode() + b"\n"))
+    return paths
+
+
+def write_aside(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write to a temporary name in the same folder, then rename: never half a file."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        # A temporary file is private; the result gets the rights of any new file.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def table(found: dict[str, Any]) -> Table:
+    """The claim, our figures and the verdict."""
+    from rich.table import Table
+
+    rows = Table(
+        title=f"{found['name']} ({found['trials']} trials, seed {found['seed']})",
+        caption=found["remark"] or None,
+        show_lines=False,
+    )
+    rows.add_column("figure")
+    rows.add_column("ours ± standard deviation", justify="right")
+    rows.add_section()
+    for figure in found["figures"]:
+        rows.add_row(figure["name"], figure["text"])
+    rows.add_section()
+    for check in found["checks"]:
+        mark = "[green]met[/]" if check["met"] else "[red]not met[/]"
+        rows.add_row(check["text"], mark)
+    return rows
+
+
+def _draw(picture: Picture, file: IO[bytes], kind: str) -> None:
+    import matplotlib
+
+    # No date and no random names, so that the same figures give the same file.
+    with matplotlib.rc_context({"svg.hashsalt": "likewise"}):
+        metadata = {"Date": None} if kind == "svg" else {"Software": None}
+        picture.savefig(file, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON knows: lists for arrays, null for NaN."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.6g}") if np.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value
