@@ -285,8 +285,9 @@ def page(tables: dict[int, dict[str, dict[str, float]]], image: Path | None) -> 
         "--out docs/benchmarks/kernel.md`. Four noisy circles; seconds of one fit "
         "(median of three, of one from 100,000 rows on), peak memory of the whole process "
         "(importing torch and scikit-learn alone takes 0.6 GB), accuracy of a ridge probe on "
-        f"2,000 new points. Approximate solvers use {FEATURES:,} features. scikit-learn's SpectralEmbedding "
-        "and KernelPCA do not see labels, and the first must see the test points.",
+        f"2,000 new points. Approximate solvers use {FEATURES:,} features. scikit-learn's "
+        "SpectralEmbedding and KernelPCA do not see labels, and the first must see the test "
+        "points.",
     ]
     for n, entries in tables.items():
         base = "likewise, exact" if n == FEW_ROWS else "likewise, fourier"
