@@ -2,6 +2,7 @@
 
     PYTHONPATH=src python benchmarks/language.py --part errors --out build/language   # CPU, 2 min
     PYTHONPATH=src python benchmarks/language.py --part cost --out build/language     # GPU, 1 min
+    PYTHONPATH=src python benchmarks/language.py --part profile --out build/language  # its kernels
     PYTHONPATH=src python benchmarks/language_finetune.py --out build/language        # CPU, minutes
     PYTHONPATH=src python benchmarks/language.py --part page --out build/language
 
@@ -142,7 +143,9 @@ def peak(step: Callable[[], None]) -> float | None:
     return (torch.cuda.max_memory_allocated() - before) / 2**30
 
 
-def cost(vocabulary: int, width: int, positions: int, seconds: float) -> dict:
+def cost(
+    vocabulary: int, width: int, positions: int, seconds: float, profile: Path | None = None
+) -> dict:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     generator = torch.Generator(device).manual_seed(0)
 
@@ -188,6 +191,8 @@ def cost(vocabulary: int, width: int, positions: int, seconds: float) -> dict:
         ("CE + MCE, Taylor of order 4", ours(method="taylor")),
         ("CE + MCE, top 128, with embedding gradient", ours(top_k=128, embedding_gradient=True)),
     ]
+    if profile is not None:
+        return kernels(entries[2:6], profile)
     rows, base = [], None
     for name, step in entries:
         try:
@@ -216,6 +221,33 @@ def cost(vocabulary: int, width: int, positions: int, seconds: float) -> dict:
         "rows": rows,
         "accuracy": fast_accuracy(head.weight, logits, labels),
     }
+
+
+def kernels(entries: list[tuple[str, Callable[[], None]]], path: Path) -> dict:
+    """Which kernels take the time, and how long the host takes to start them."""
+    from torch.profiler import ProfilerActivity, profile
+
+    lines = []
+    for name, step in entries:
+        for _ in range(3):
+            step()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        begin = time.perf_counter()
+        step()
+        host = 1e3 * (time.perf_counter() - begin)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        whole = 1e3 * (time.perf_counter() - begin)
+        lines += [f"{name}: the host is done after {host:.2f} ms, the device after {whole:.2f} ms"]
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
+            step()
+        key = "self_device_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
+        lines += [found.key_averages().table(sort_by=key, row_limit=22, max_name_column_width=60)]
+    text = "\n".join(lines)
+    print(text)
+    write(path, text)
+    return {}
 
 
 def fast_accuracy(weight: Tensor, logits: Tensor, labels: Tensor, count: int = 32) -> dict:
@@ -340,7 +372,7 @@ def write(path: Path, text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", choices=["errors", "cost", "page"], required=True)
+    parser.add_argument("--part", choices=["errors", "cost", "profile", "page"], required=True)
     parser.add_argument("--out", type=Path, default=Path("build/language"))
     parser.add_argument("--page", type=Path, default=Path("docs/benchmarks/language.md"))
     parser.add_argument("--vocabulary", type=int, default=32_000)
@@ -352,6 +384,8 @@ def main() -> None:
         torch.set_num_threads(1)
     if given.part == "errors":
         write(given.out / "errors.json", json.dumps(errors(), indent=1))
+    elif given.part == "profile":
+        cost(given.vocabulary, given.width, given.positions, 0.0, given.out / "profile.txt")
     elif given.part == "cost":
         found = cost(given.vocabulary, given.width, given.positions, given.seconds)
         write(given.out / "cost.json", json.dumps(found, indent=1))

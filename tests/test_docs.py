@@ -10,7 +10,9 @@ DOCS = README.parent / "docs"
 PAGES = [README, *DOCS.glob("*.md"), *(DOCS / "benchmarks").glob("*.md")]
 
 
-@pytest.mark.parametrize("page", [README, DOCS / "objectives.md", DOCS / "kernel.md"])
+@pytest.mark.parametrize(
+    "page", [README, DOCS / "objectives.md", DOCS / "kernel.md", DOCS / "language.md"]
+)
 def test_python_blocks_run(page):
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
     assert blocks

@@ -14,6 +14,9 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+HEAD = 16
+"""Tokens whose part of V^T Q V is added up in float64."""
+
 
 @dataclass
 class UnitRows:
@@ -27,13 +30,18 @@ class UnitRows:
     """(n, d), in the format that products are computed in."""
     inverse_norm: Tensor
     """(n,), in the format that results are kept in: float32 or float64."""
+    doubled: Tensor | None = None
+    """The rows twice side by side, (n, 2 d), for vectors that are the sum of two terms."""
 
     @staticmethod
-    def of(weight: Tensor, compute: torch.dtype, working: torch.dtype) -> UnitRows:
+    def of(
+        weight: Tensor, compute: torch.dtype, working: torch.dtype, *, doubled: bool = False
+    ) -> UnitRows:
         """The rows of `weight` in the format `compute`, with the norms that they have there."""
         rows = weight.detach().to(compute)
         norm = torch.linalg.vector_norm(rows, dim=1, dtype=working)
-        return UnitRows(rows, norm.reciprocal())
+        twice = torch.cat([rows, rows], 1) if doubled and compute != working else None
+        return UnitRows(rows, norm.reciprocal(), twice)
 
     @property
     def working(self) -> torch.dtype:
@@ -48,6 +56,8 @@ class Density(ABC):
     """sqrt(q), (c, m)."""
     target: Tensor
     """Column of the target among the m tokens, (c,)."""
+    head: Tensor
+    """Columns of the most probable tokens, (c, HEAD) or fewer."""
 
     @property
     @abstractmethod
@@ -93,6 +103,7 @@ class FullVocabulary(Density):
     def __init__(self, embedding: UnitRows, log_q: Tensor, target: Tensor) -> None:
         self.embedding, self.target = embedding, target
         self.root = (log_q / 2).exp_()
+        self.head = largest(self.root, HEAD)
         self._scaled = self.root * embedding.inverse_norm
 
     @property
@@ -123,20 +134,25 @@ class FullVocabulary(Density):
     @override
     def project(self, vectors: Tensor, dual: Tensor, out: Tensor) -> Tensor:
         parts = _parts(vectors, self.embedding.weight.dtype)
-        ev = product(torch.cat(parts), self.embedding.weight.mT, self.embedding.working)
-        if len(parts) == 1:
-            return torch.mul(ev, self._scaled, out=out)
-        return torch.add(*ev.chunk(2), out=out).mul_(self._scaled)
+        right = self.embedding.weight
+        if len(parts) == 2:
+            twice = self.embedding.doubled
+            right = torch.cat([right, right], 1) if twice is None else twice
+        ev = product(torch.cat(parts, 1), right.mT, self.embedding.working)
+        return torch.mul(ev, self._scaled, out=out)
 
     @override
     def combine(self, x: Tensor) -> Tensor:
-        return product(x * self._scaled, self.embedding.weight, self.embedding.working)
+        weight = self.embedding.weight
+        scaled = torch.mul(x, self._scaled, out=torch.empty_like(x, dtype=weight.dtype))
+        return product(scaled, weight, self.embedding.working)
 
     @override
     def rows(self, index: Tensor) -> FullVocabulary:
         part = object.__new__(FullVocabulary)
         part.embedding, part.target = self.embedding, self.target[index]
         part.root, part._scaled = self.root[index], self._scaled[index]
+        part.head = self.head[index]
         return part
 
     @override
@@ -156,6 +172,7 @@ class TopTokens(Density):
     ) -> None:
         self.embedding, self.tokens, self.target = embedding, tokens, target
         self.root = (log_q / 2).exp_()
+        self.head = largest(self.root, HEAD)
         m, weight = tokens.shape[1], embedding.weight
         self.gram = log_q.new_empty(len(tokens), m, m)
         # The embeddings of all tokens of all positions at once would be the largest array of all.
@@ -201,7 +218,7 @@ class TopTokens(Density):
         part = object.__new__(TopTokens)
         part.embedding, part.tokens = self.embedding, self.tokens[index]
         part.target, part.root = self.target[index], self.root[index]
-        part.gram = self.gram[index]
+        part.gram, part.head = self.gram[index], self.head[index]
         return part
 
     @override
@@ -209,6 +226,26 @@ class TopTokens(Density):
         gathered = self.embedding.weight[self.tokens].to(self.embedding.working)
         scaled = vectors.transpose(0, 1) * self.embedding.inverse_norm[self.tokens][:, None]
         return torch.bmm(scaled, gathered).transpose(0, 1)
+
+
+def largest(x: Tensor, k: int) -> Tensor:
+    """Columns of the k largest entries of every row, (c, k) or (c, m) if there are fewer.
+
+    On CUDA, `topk` sorts whole rows when there are many. No row has one of its k largest entries
+    outside of the k blocks with the largest maxima, so only these are sorted.
+    """
+    c, m = x.shape
+    block = 32
+    if m <= 4 * k * block:
+        return x.topk(min(k, m), sorted=False).indices
+    full = m // block * block
+    blocks = x[:, :full].view(c, -1, block)
+    chosen = blocks.amax(-1).topk(k, sorted=False).indices
+    inside = torch.arange(block, device=x.device)
+    columns = (chosen[..., None] * block + inside).view(c, -1)
+    rest = torch.arange(full, m, device=x.device).expand(c, -1)
+    columns = torch.cat([columns, rest], 1)
+    return columns.gather(1, x.gather(1, columns).topk(k, sorted=False).indices)
 
 
 def _parts(vectors: Tensor, dtype: torch.dtype) -> list[Tensor]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from likewise.information.derivatives import once
-from likewise.language.density import Density, FullVocabulary, TopTokens, UnitRows
+from likewise.language.density import Density, FullVocabulary, TopTokens, UnitRows, largest
 from likewise.language.methods import Accuracy, Result, evaluate
 from likewise.language.quadrature import LOWEST_LOG
 from likewise.pairwise.products import matmul_precision
@@ -32,7 +32,7 @@ class Plan:
     label_smoothing: float = 0.0
     top_k: int | None = None
     accuracy: Accuracy = field(default_factory=Accuracy)
-    memory: int = 3 * 2**29
+    memory: int = 5 * 2**28
     """Bytes that a chunk may take up, about."""
 
 
@@ -84,27 +84,31 @@ def all_positions(
         torch.zeros_like(rows.weight, dtype=working) if gradients[1] else None,
     )
     with matmul_precision(logits.device, "ieee"):
-        for index, share in _chunks(kept, weight, n, rows, plan):
+        for index, share in _chunks(kept, weight, N, n, rows, plan):
             _Chunk(logits, labels, index, share, rows, plan, values, generator).run()
     return values
 
 
 def _chunks(
-    kept: Tensor, weight: Tensor, n: int, rows: UnitRows, plan: Plan
-) -> Iterator[tuple[Tensor, Tensor]]:
+    kept: Tensor, weight: Tensor, total: int, n: int, rows: UnitRows, plan: Plan
+) -> Iterator[tuple[Tensor | slice, Tensor]]:
     """Indices of positions whose intermediate results fit into the plan's memory."""
     item = rows.inverse_norm.element_size()
-    vectors = max(plan.accuracy.rounds(plan.top_k is not None)[:2])
+    vectors = plan.accuracy.rounds(plan.top_k is not None)[0]
     if plan.top_k is None:
-        # Those that are done and those that go on are copied apart after the first round.
-        numbers = (2 * vectors + 4) * n * item
+        numbers = (vectors + 7) * n * item
     else:
-        numbers = (6 * n + 2 * plan.top_k**2 + 4 * vectors * plan.top_k) * item
+        numbers = (3 * n + 2 * plan.top_k**2 + 4 * vectors * plan.top_k) * item
     size = max(1, plan.memory // numbers)
     # Chunks of one size: a short last one would leave the device half idle.
     count = -(-len(kept) // size)
     size = -(-len(kept) // max(count, 1)) or 1
-    yield from zip(kept.split(size), weight.split(size), strict=True)
+    for begin in range(0, len(kept), size):
+        part: Tensor | slice = slice(begin, min(begin + size, len(kept)))
+        share = weight[part]
+        if len(kept) < total:  # else a view does, without a copy
+            part = kept[part]
+        yield part, share
 
 
 class _Chunk:
@@ -114,7 +118,7 @@ class _Chunk:
         self,
         logits: Tensor,
         labels: Tensor,
-        index: Tensor,
+        index: Tensor | slice,
         weight: Tensor,
         rows: UnitRows,
         plan: Plan,
@@ -146,14 +150,14 @@ class _Chunk:
         if plan.matrix_weight:
             self._matrix_terms(gradient)
         if values.logits is not None and gradient is not None:
-            values.logits[self.index] = gradient.to(values.logits.dtype)
+            values.logits[self.index] = gradient
 
     def _matrix_terms(self, gradient: Tensor | None) -> None:
         plan, smoothing = self.plan, self.plan.label_smoothing
         density, tokens, log_q = self._density()
         share = log_q.gather(1, density.target[:, None])[:, 0]
-        limit = plan.memory // self.rows.inverse_norm.element_size()
-        value = torch.ones_like(share, dtype=torch.float64)
+        limit = plan.memory // 2 // self.rows.inverse_norm.element_size()
+        value = torch.zeros_like(share, dtype=torch.float64)
         used = torch.zeros(len(share), dtype=torch.int32, device=share.device)
         mass = torch.zeros_like(density.root) if gradient is not None else None
         floored = share.clamp_min(LOWEST_LOG)
@@ -162,17 +166,17 @@ class _Chunk:
             # Below the floor log q_t moves the value along a straight line (see the docs).
             own = found.own * floored[at].double().exp()
             below = (floored - share.clamp_min(torch.finfo(share.dtype).min))[at].double()
-            value[at] += (1 - smoothing) * (found.value + own * below)
+            value[at] = found.value + own * below
             used[at] = len(result.projected)
             if mass is not None:
                 part = _quadratic(result)
                 column = density.target[at][:, None]
                 part.scatter_(1, column, -own[:, None].to(part.dtype))
-                mass[at] = part.mul_(1 - smoothing).to(mass.dtype)
+                mass[at] = part.to(mass.dtype)
             self._embedding_terms(result, tokens, 1 - smoothing, None)
         if smoothing:
             self._smoothing_terms(density, tokens, value, mass, limit)
-        self.values.matrix_cross_entropy[self.index] = value.to(share.dtype)
+        self.values.matrix_cross_entropy[self.index] = (1 + value).to(share.dtype)
         self.values.products[self.index] = used
         if gradient is not None and mass is not None:
             # In the logits: q o g - q <q, g>, and `mass` is q o g.
@@ -187,7 +191,7 @@ class _Chunk:
         plan, top_k, n = self.plan, self.plan.top_k, self.log_q.shape[1]
         if top_k is None or top_k >= n:
             return FullVocabulary(self.rows, self.log_q, self.labels), None, self.log_q
-        tokens = self.log_q.topk(top_k, sorted=False).indices
+        tokens = largest(self.log_q, top_k)
         least = self.log_q.gather(1, tokens).argmin(1, keepdim=True)
         there = (tokens == self.labels[:, None]).any(1, keepdim=True)
         tokens.scatter_(1, least, torch.where(there, tokens.gather(1, least), self.labels[:, None]))
@@ -210,28 +214,36 @@ class _Chunk:
         )
         signs = (2 * signs - 1).to(density.root.dtype)
         accuracy = self.plan.accuracy
+        own = torch.zeros_like(value)
+        spread = None if mass is None else torch.zeros_like(mass)
         for result in evaluate(density, density.probe(signs), None, accuracy, limit):
-            value[result.index] += smoothing * result.found.value
-            if mass is not None:
-                mass[result.index] += (smoothing * _quadratic(result)).to(mass.dtype)
+            own[result.index] = result.found.value
+            if spread is not None:
+                spread[result.index] = _quadratic(result).to(spread.dtype)
             self._embedding_terms(result, tokens, smoothing, signs)
+        value.lerp_(own, smoothing)
+        if mass is not None and spread is not None:
+            mass.lerp_(spread, smoothing)
 
     def _embedding_terms(
-        self, result: Result, tokens: Tensor | None, factor: float, signs: Tensor | None
+        self, result: Result, tokens: Tensor | None, part: float, signs: Tensor | None
     ) -> None:
         """-2 q_j D e_j for every token, and -2 log(Q) x for those that x is made of."""
         total = self.values.embedding
         if total is None:
             return
         at, found, density = result.index, result.found, result.density
-        factor = -2 * factor * self.plan.matrix_weight
-        share = self.weight[at].to(total.dtype) * factor
+        share = self.weight[at].to(total.dtype) * (-2 * part * self.plan.matrix_weight)
         vectors = result.directions().to(total.dtype)
-        k = found.rotation.shape[1]
-        basis = torch.einsum("ckr,kcd->crd", found.rotation.to(total.dtype), vectors[:k])
+        if result.short is not None:  # those come again
+            share = torch.where(result.short, 0.0, share)
+        k = found.factor.shape[1]
+        factor = found.factor.to(total.dtype)
+        basis = torch.einsum("ckr,kcd->crd", factor, vectors[:k])
+        if found.signs is not None:
+            factor = factor * found.signs.to(total.dtype)
         x = result.projected.permute(1, 2, 0).to(total.dtype)
-        inner = (found.rotation @ found.middle).to(total.dtype)
-        images = x @ inner * (density.root[..., None] * share[:, None, None]).to(total.dtype)
+        images = x @ factor * (density.root[..., None] * share[:, None, None]).to(total.dtype)
         logs = torch.einsum("ck,kcd->cd", found.log_vector.to(total.dtype), vectors)
         logs = logs * share[:, None]
         if tokens is None:
@@ -248,18 +260,17 @@ class _Chunk:
 
 
 def _quadratic(result: Result) -> Tensor:
-    """-q_j e_j^T D e_j for every token, (r, m).
-
-    Turned to where T is diagonal first: the small eigenvalues, whose reciprocals are large, then
-    meet the small components that belong to them, and float32 is enough.
-    """
+    """-q_j e_j^T D e_j = -|F^T x_j|^2 for every token, (r, m)."""
     x, found = result.projected, result.found
-    rotation, middle = found.rotation.to(x.dtype).mT, found.middle.to(x.dtype)
+    factor = found.factor.to(x.dtype).mT
     out = x.new_empty(x.shape[1:])
     for begin in range(0, x.shape[2], BLOCK):
-        turned = torch.bmm(rotation, x[:, :, begin : begin + BLOCK].transpose(0, 1))
-        weighted = torch.bmm(middle, turned)
-        out[:, begin : begin + BLOCK] = weighted.mul_(turned).sum(1).neg_()
+        turned = torch.bmm(factor, x[:, :, begin : begin + BLOCK].transpose(0, 1))
+        if found.signs is None:
+            part = torch.linalg.vector_norm(turned, dim=1).square_()
+        else:
+            part = (turned.square() * found.signs.to(x.dtype)[:, None]).sum(1)
+        out[:, begin : begin + BLOCK] = part.neg_()
     return out
 
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from likewise.language.density import Density
 
-HEAD = 16
-"""Tokens whose part of H is added up in float64."""
+FEW = 1024
+"""Up to so many tokens, float64 for all of them costs next to nothing."""
 
 
 @dataclass
@@ -30,10 +30,11 @@ class Krylov:
     projected: Tensor
     """X_a = sqrt(q) o (E v_a), (capacity, c, m)."""
     scale: Tensor
-    """1 / |v_a|^2, and 0 for a vector that is zero, (capacity, c)."""
+    """1 / |v_a|^2, (c, capacity, 1); 1 for those that were scaled to unit length."""
     size: int
     following: Tensor
     """The next vector, (c, s), not yet multiplied; zero where the space is exhausted."""
+    following_dual: Tensor
     residual: Tensor
     """Its length before it was scaled: the next off-diagonal entry of the Lanczos matrix, (c,)."""
 
@@ -42,15 +43,20 @@ class Krylov:
         """An empty basis that will begin with `start`."""
         positions, tokens = density.root.shape
         vectors = start.new_empty(capacity, positions, density.width)
-        plain = density.dual(start) is start
+        dual = density.dual(start)
+        scale = start.new_ones(positions, capacity, 1)
+        square = _dot(start, dual)
+        # A start of length zero has no direction, and nothing to be orthogonal to.
+        scale[:, 0] = torch.where(square > 0, square, 1.0).reciprocal()
         return Krylov(
             density,
             vectors,
-            vectors if plain else torch.empty_like(vectors),
+            vectors if dual is start else torch.empty_like(vectors),
             density.root.new_empty(capacity, positions, tokens),
-            start.new_empty(capacity, positions),
+            scale,
             0,
             start,
+            dual,
             start.new_zeros(positions),
         )
 
@@ -61,31 +67,33 @@ class Krylov:
 
     def _step(self) -> None:
         density, k = self.density, self.size
-        vector = self.following
-        self.vectors[k] = vector
+        self.vectors[k] = self.following
         if self.duals is not self.vectors:
-            self.duals[k] = density.dual(vector)
-        x = density.project(vector, self.duals[k], self.projected[k])
+            self.duals[k] = self.following_dual
+        x = density.project(self.following, self.following_dual, self.projected[k])
         self.size = k + 1
-        following = density.combine(x)
-        vectors, duals, scale = (y[: k + 1] for y in (self.vectors, self.duals, self.scale))
-        square = (vector * duals[k]).sum(-1)
-        torch.reciprocal(torch.where(square > 0, square, torch.inf), out=scale[k])
+        following = density.combine(x)[:, None]
+        vectors, duals = (y[: k + 1].transpose(0, 1) for y in (self.vectors, self.duals))
         for _ in range(2):  # once is not enough where the new direction is short
-            overlap = torch.einsum("kcs,cs->kc", duals, following) * scale
-            following = following - torch.einsum("kc,kcs->cs", overlap, vectors)
-        length = (following * density.dual(following)).sum(-1).clamp_min(0).sqrt()
+            overlap = torch.bmm(duals, following.mT) * self.scale[:, : k + 1]
+            following = torch.baddbmm(following, overlap.mT, vectors, alpha=-1)
+        following = following[:, 0]
+        dual = density.dual(following)
+        length = _dot(following, dual).clamp_min_(0).sqrt_()
         # |Q v| <= |B^T v|: below round-off of that, the space is invariant and the answer exact.
-        noise = 16 * torch.finfo(x.dtype).eps * torch.linalg.vector_norm(x, dim=-1)
-        self.residual = torch.where(length > noise, length, 0.0)
-        inverse = torch.where(length > noise, length, torch.inf).reciprocal()
-        self.following = density.rounded(following * inverse[:, None])
+        noise = torch.linalg.vector_norm(x, dim=1, keepdim=True) * (16 * torch.finfo(x.dtype).eps)
+        inverse = torch.where(length > noise, length, torch.inf).reciprocal_()
+        self.residual = (length * (inverse > 0))[:, 0]
+        self.following = density.rounded(following * inverse)
+        plain = self.duals is self.vectors
+        self.following_dual = self.following if plain else dual * inverse
 
     def rows(self, index: Tensor, capacity: int) -> Krylov:
         """The same at some of the positions, with room for `capacity` vectors."""
         part = Krylov.begin(self.density.rows(index), self.following[index], capacity)
         part.size, part.residual = self.size, self.residual[index]
-        part.scale[: self.size] = self.scale[: self.size, index]
+        part.scale[:, 0] = self.scale[index, 0]
+        part.following_dual = self.following_dual[index]
         part.vectors[: self.size] = self.vectors[: self.size, index]
         if part.duals is not part.vectors:
             part.duals[: self.size] = self.duals[: self.size, index]
@@ -105,10 +113,9 @@ class Krylov:
         round-off is relative to what is left of q.
         """
         x = self.projected[: self.size].transpose(0, 1)
-        root, target = self.density.root, self.density.target
-        if x.dtype == torch.float64:
-            return _products(x, target if without_target else None)
-        head = root.topk(min(HEAD, root.shape[1]), sorted=False).indices
+        head, target = self.density.head, self.density.target
+        if x.dtype == torch.float64 or x.shape[2] <= FEW:
+            return _products(x.double(), target if without_target else None)
         index = torch.cat([head, target[:, None]], 1)
         spread = index[:, None].expand(-1, self.size, -1)
         kept = x.gather(2, spread)
@@ -125,11 +132,17 @@ class Krylov:
 
 
 def _products(x: Tensor, without: Tensor | None) -> Tensor:
-    total = torch.bmm(x, x.mT)
+    """X^T X, (c, k, k), with or without one token a position; `x` (c, k, m) is left as it was."""
     if without is None:
-        return total
-    own = x.gather(2, without[:, None, None].expand(-1, x.shape[1], 1))
-    x.scatter_(2, without[:, None, None].expand_as(own), 0.0)
+        return torch.bmm(x, x.mT)
+    column = without[:, None, None].expand(-1, x.shape[1], 1)
+    own = x.gather(2, column)
+    x.scatter_(2, column, 0.0)
     total = torch.bmm(x, x.mT)
-    x.scatter_(2, without[:, None, None].expand_as(own), own)
+    x.scatter_(2, column, own)
     return total
+
+
+def _dot(left: Tensor, right: Tensor) -> Tensor:
+    """Inner products of rows, (c, 1)."""
+    return torch.bmm(left[:, None], right[:, :, None])[:, :, 0]

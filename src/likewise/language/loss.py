@@ -105,7 +105,7 @@ class MatrixCrossEntropy(nn.Module):
         tolerance: float = 1e-3,
         order: int = 4,
         precision: Precision = "auto",
-        memory: int = 3 * 2**29,
+        memory: int = 5 * 2**28,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -202,7 +202,7 @@ class MatrixCrossEntropy(nn.Module):
         else:
             compute = getattr(torch, self.precision)
             working = torch.promote_types(working, compute)
-        return UnitRows.of(weight, compute, working)
+        return UnitRows.of(weight, compute, working, doubled=self.plan.top_k is None)
 
     def _probes(self, device: torch.device) -> torch.Generator | None:
         if not self.plan.label_smoothing:

@@ -57,6 +57,8 @@ class Result:
     """V in the density's representation, (k, r, s), or in R^d where `embedded`."""
     density: Density
     embedded: bool = False
+    short: Tensor | None = None
+    """Which positions will come again, after more products, (r,); None for none."""
 
     def directions(self) -> Tensor:
         """V in R^d, (k, r, d)."""
@@ -66,7 +68,7 @@ class Result:
 def evaluate(
     density: Density, start: Tensor, log_share: Tensor | None, accuracy: Accuracy, limit: int
 ) -> Iterator[Result]:
-    """-x^T log(Q) x from the vectors `start` (c, s), position by position in any order.
+    """-x^T log(Q) x from the vectors `start` (c, s); what comes later for a position counts.
 
     Args:
         density: Q at c positions.
@@ -83,7 +85,7 @@ def evaluate(
         yield _taylor(density, start, index, log_share, accuracy.order)
         return
     rounds = accuracy.rounds(isinstance(density, TopTokens))
-    basis = Krylov.begin(density, start, rounds[1] if len(rounds) > 1 else rounds[0])
+    basis = Krylov.begin(density, start, rounds[0])
     yield from _lanczos(basis, index, log_share, accuracy, rounds, limit)
 
 
@@ -102,32 +104,22 @@ def _lanczos(
         basis.gram(), basis.compressed(without_target=known), basis.residual, log_share
     )
     if len(rounds) == 1:
-        yield _result(basis, index, found)
+        yield _result(basis, index, found, None)
         return
-    open_ = found.error > accuracy.tolerance * (1 + found.value)
-    waiting = torch.nonzero(open_)[:, 0]  # the only place where the host waits for the device
-    if len(waiting) < len(index):
-        ready = torch.nonzero(~open_)[:, 0]
-        part = basis.rows(ready, basis.size) if len(waiting) else basis
-        yield _result(part, index[ready], found.rows(ready))
-        del part
-    if not len(waiting):
-        return
-    capacity = rounds[2] if len(rounds) > 2 else rounds[1]
-    room = max(1, limit // (capacity * basis.projected.shape[2]))
-    if len(waiting) == len(index) and rounds[1] <= len(basis.vectors) and len(index) <= room:
-        share = log_share
-        yield from _lanczos(basis, index, share, accuracy, rounds[1:], limit)
-        return
-    for piece in waiting.split(room):
+    short = found.error > accuracy.tolerance * (1 + found.value)
+    yield _result(basis, index, found, short)
+    waiting = torch.nonzero(short)[:, 0]  # the only place where the host waits for the device
+    room = max(1, limit // (rounds[1] * basis.projected.shape[2]))
+    for piece in waiting.split(room) if len(waiting) else ():
         part = basis.rows(piece, rounds[1])
         share = None if log_share is None else log_share[piece]
         yield from _lanczos(part, index[piece], share, accuracy, rounds[1:], limit)
 
 
-def _result(basis: Krylov, index: Tensor, found: Estimate) -> Result:
+def _result(basis: Krylov, index: Tensor, found: Estimate, short: Tensor | None) -> Result:
     k = basis.size
-    return Result(index, found, basis.projected[:k], basis.vectors[:k], basis.density)
+    projected, vectors = basis.projected[:k], basis.vectors[:k]
+    return Result(index, found, projected, vectors, basis.density, short=short)
 
 
 def _taylor(
@@ -153,17 +145,18 @@ def _taylor(
     power = torch.arange(1, order + 1, device=start.device, dtype=torch.float64)
     value = (torch.cat([own[1:], last[None]]) / power[:, None]).sum(0)
     total = power[:, None] + power[None] - 1  # a + b + 1, from 0
-    middle = torch.where(total <= order, 1 / total, 0.0).expand(len(start), -1, -1)
+    middle = torch.where(total <= order, 1 / total, 0.0)
+    signed, axes = torch.linalg.eigh(middle)
     found = Estimate(
         value,
         value,
         value,
         torch.zeros_like(value),
-        torch.eye(order, dtype=value.dtype, device=value.device).expand(len(start), -1, -1),
-        middle,
-        torch.einsum("ac,cab,bc->c", own, middle, own),
+        (axes * signed.abs().sqrt()).expand(len(start), -1, -1),
+        torch.einsum("ac,ab,bc->c", own, middle, own),
         # log(Q) x = -sum_i w_i / i, with w_m behind the basis of the derivative.
         torch.cat([torch.zeros_like(power[:1]), -1 / power]).expand(len(start), -1),
+        signed.sign(),
     )
     vectors = torch.cat([basis.vectors, vector[None]])
     return Result(index, found, basis.projected, vectors, density)
@@ -202,14 +195,13 @@ def _exact_piece(
     middle = log_divided_differences(values) * first[:, :, None] * first[:, None, :]
     value = -(first.square() * values.log()).sum(-1)
     projected = root[..., None] * (E @ vectors.mT)
-    r = values.shape[1]
+    weights, axes = torch.linalg.eigh(middle)
     found = Estimate(
         value,
         value,
         value,
         torch.zeros_like(value),
-        torch.eye(r, dtype=x.dtype, device=x.device).expand(len(x), -1, -1),
-        middle,
+        axes * weights.clamp_min(0).sqrt()[:, None],
         torch.einsum("ci,cij,cj->c", first, middle, first),
         first * values.log(),
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from likewise.information.derivatives import log_divided_differences
+from likewise.language.tridiagonal import logarithm
 
 LOWEST_LOG = -30.0
 """Below this log-probability of the target the value is continued along its tangent."""
@@ -30,18 +30,17 @@ class Estimate:
     upper: Tensor
     error: Tensor
     """Estimate of the error of `value`."""
-    rotation: Tensor
-    """R, (c, k, r): the basis V as it is, times R, is orthonormal and has T diagonal."""
-    middle: Tensor
-    """M, (c, r, r), with d(-x^T log(Q) x) = -tr(M R^T V^T dQ V R): divided differences."""
+    factor: Tensor
+    """F, (c, k, r), with d(-x^T log(Q) x) = -tr(D dQ) and D = V F F^T V^T, over the basis V.
+
+    Small eigenvalues of Q, whose reciprocals are large in D, meet small components of V^T e_j:
+    squares of V F lose half as many digits to that as D itself would."""
     own: Tensor
-    """x^T D x for D = V R M R^T V^T: minus the derivative in the probability of x itself, (c,)."""
+    """x^T D x: minus the derivative in the probability of x itself, (c,)."""
     log_vector: Tensor
     """log(Q) x over the basis as it is, (c, k)."""
-
-    def rows(self, index: Tensor) -> Estimate:
-        """The same at some of the positions."""
-        return Estimate(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+    signs: Tensor | None = None
+    """(r,), where D = V F diag(signs) F^T V^T has negative parts (a Taylor polynomial)."""
 
 
 def estimate(gram: Tensor, rest: Tensor, residual: Tensor, log_share: Tensor | None) -> Estimate:
@@ -59,56 +58,45 @@ def estimate(gram: Tensor, rest: Tensor, residual: Tensor, log_share: Tensor | N
     broken = ~(torch.isfinite(gram).all((-1, -2)) & torch.isfinite(rest).all((-1, -2)))
     T, inverse_factor = _orthonormal(gram, rest, broken)
     share = None if log_share is None else log_share.double().exp()
+    stack = [_padded(T[:, :-1, :-1], k + 1)]
     if share is not None:
         T[:, 0, 0] += share
-    stack = [_padded(T, k + 1), _padded(T[:, :-1, :-1], k + 1)]
-    if share is not None:
-        stack.append(_bordered(T, residual.double(), share, k + 1))
-        before = T[:, -1, -2].abs() if k > 1 else torch.zeros_like(share)
-        stack.append(_bordered(T[:, :-1, :-1], before, share, k + 1))
-    matrices = torch.stack(stack)
-    values, vectors = torch.linalg.eigh(matrices)
-    floor = torch.finfo(torch.float64).eps * values[..., -1:]
-    values = values.clamp_min(0).maximum(floor * 1e-2)
-    logs = -(vectors[..., 0, :].square() * values.log()).sum(-1)
-    return _assembled(values[0], vectors[0], logs, inverse_factor, gram, broken, share is None)
-
-
-def _assembled(
-    values: Tensor,
-    vectors: Tensor,
-    logs: Tensor,
-    inverse_factor: Tensor,
-    gram: Tensor,
-    broken: Tensor,
-    probe: bool,
-) -> Estimate:
-    k = gram.shape[-1]
-    first = vectors[:, 0]
-    middle = log_divided_differences(values) * first[:, :, None] * first[:, None, :]
-    own = torch.einsum("ci,cij,cj->c", first, middle, first)
-    log_vector = (vectors * (first * values.log())[:, None]).sum(-1)[:, :k]
-    lower, before = logs[0], logs[1]
-    if probe:
+        stack = _bounding(T, residual.double(), share)
+    c = len(T)
+    # A probe has no bound on its inverse moment: round-off stands in for it.
+    least = 1e-15 * T.diagonal(dim1=-2, dim2=-1).sum(-1) if share is None else share
+    matrices = torch.cat([_padded(T, k + 1), *stack])
+    found = logarithm(matrices, least.repeat(1 + len(stack)), c)
+    lower, *others = -found.corner.view(1 + len(stack), c)
+    inner, column = found.derivative[:, :k, :k], found.column[:, :k]
+    if share is None:
         # A probe keeps its length: x^T log(Q) x = |x|^2 e_1^T log(T) e_1.
         square = gram[:, 0, 0]
-        lower, before = square * lower, square * before
-        value, upper, error = lower, torch.full_like(lower, torch.inf), (lower - before).abs()
-        middle, log_vector = middle * square[:, None, None], log_vector * square.sqrt()[:, None]
+        lower = square * lower
+        error = (lower - square * others[0]).abs()
+        value, upper = lower, torch.full_like(lower, torch.inf)
+        inner, column = inner * square[:, None, None], column * square.sqrt()[:, None]
     else:
-        upper = logs[2].maximum(lower)
-        value, error = _between(lower, upper, lower - before, logs[3] - upper)
+        before, upper, above = others
+        upper = upper.maximum(lower)
+        value, error = _between(lower, upper, lower - before, above - upper)
     nan = torch.where(broken, torch.nan, 0.0)
     return Estimate(
         value + nan,
         lower + nan,
         upper + nan,
         torch.where(broken, 0.0, error),
-        inverse_factor.mT @ vectors[:, :k],
-        middle,
-        own,
-        (inverse_factor.mT @ log_vector[:, :, None])[:, :, 0],
+        inverse_factor.mT @ _factor(inner),
+        inner[:, 0, 0],
+        (inverse_factor.mT @ column[:, :, None])[:, :, 0],
     )
+
+
+def _factor(inner: Tensor) -> Tensor:
+    """F with F F^T = `inner`, whose directions without weight get a trace of round-off."""
+    size = inner.diagonal(dim1=-2, dim2=-1)
+    ridge = torch.diag_embed(1e-13 * size + 1e-300)
+    return torch.linalg.cholesky_ex(inner + ridge).L
 
 
 def _between(lower: Tensor, upper: Tensor, risen: Tensor, fallen: Tensor) -> tuple[Tensor, Tensor]:
@@ -147,24 +135,32 @@ def _padded(T: Tensor, size: int) -> Tensor:
     return out
 
 
-def _bordered(T: Tensor, beta: Tensor, share: Tensor, size: int) -> Tensor:
-    """T with one more node, such that (T^-1)_11 = 1 / q_t."""
+def _bounding(T: Tensor, residual: Tensor, share: Tensor) -> list[Tensor]:
+    """The Gauss rule before the last product, and the upper rules after and before it.
+
+    An upper rule is T with one more node, such that (T^-1)_11 = 1 / q_t.
+    """
     k = T.shape[-1]
-    out = _padded(T, size)
-    if k == 0:
-        out[:, 0, 0] = share
-        return out
     identity = torch.eye(k, dtype=T.dtype, device=T.device)
     floor = torch.finfo(T.dtype).eps * T.diagonal(dim1=-2, dim2=-1).sum(-1)
-    factor, _ = torch.linalg.cholesky_ex(T + floor[:, None, None] * identity)
-    inverse = torch.cholesky_inverse(factor)
-    missing = (1 / share - inverse[:, 0, 0]).clamp_min(torch.finfo(T.dtype).tiny)
-    node = beta.square() * (inverse[:, 0, -1].square() / missing + inverse[:, -1, -1])
-    exhausted = (beta <= 0) | ~torch.isfinite(node)
-    node, beta = torch.where(exhausted, 1.0, node), torch.where(exhausted, 0.0, beta)
-    # The largest eigenvalue of Q is at most 1; a node far above it has no weight left to tell.
-    node = node.clamp_max(1e6)
-    out[:, k, k] = node
-    out[:, k, k - 1] = beta
-    out[:, k - 1, k] = beta
-    return out
+    factor = torch.linalg.cholesky_ex(T + floor[:, None, None] * identity).L
+    first = identity[:, :1].expand(len(T), -1, -1)
+    # One factor tells of all leading blocks: (T^-1)_11 = |z|^2, (T^-1)_1k = z_k / L_kk.
+    z = torch.linalg.solve_triangular(factor, first, upper=False)[:, :, 0]
+    moments, pivots = z.square().cumsum(1), factor.diagonal(dim1=-2, dim2=-1)
+    upper = [_padded(T, k + 1), _padded(T[:, :-1, :-1], k + 1)]
+    betas = residual, (T[:, -1, -2].abs() if k > 1 else torch.zeros_like(share))
+    for matrix, size, beta in zip(upper, (k, k - 1), betas, strict=True):
+        if size == 0:
+            matrix[:, 0, 0] = share
+            continue
+        last = size - 1
+        missing = (1 / share - moments[:, last]).clamp_min(torch.finfo(T.dtype).tiny)
+        node = (z[:, last].square() / missing + 1) * (beta / pivots[:, last]).square()
+        exhausted = (beta <= 0) | ~torch.isfinite(node)
+        # Eigenvalues of Q are at most 1: a node far above has no weight left to tell.
+        matrix[:, size, size] = torch.where(exhausted, 1.0, node.clamp_max(1e3))
+        coupling = torch.where(exhausted, 0.0, beta)
+        matrix[:, size, last] = coupling
+        matrix[:, last, size] = coupling
+    return [_padded(T[:, :-1, :-1], k + 1), *upper]
