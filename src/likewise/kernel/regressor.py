@@ -62,8 +62,8 @@ class AbsoluteRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):  # t
         self._choose_bandwidth(rows)
         self.feature_map_ = self._fit_features(rows)
         self.rows_ = rows
-        # The targets are codes of a graph: the same pass gives Phi^T Phi and Phi^T Y.
-        moments = self._moments(rows, Graph.identity(len(rows)))
+        # The graph of the targets is of low rank: beside Phi^T Phi it costs the pass little.
+        moments = self._moments(rows, Graph.from_targets(Y))
         mean = moments.sums / moments.count
         self.span_ = Range.of(moments.centered().gram, moments.cut)
         target = Y.mean(axis=0)
