@@ -8,7 +8,7 @@ import pytest
 
 from likewise.reproduce import REPRODUCTIONS, reproduction
 from likewise.reproduce.page import page_text
-from likewise.reproduce.report import record, save, table, write_aside
+from likewise.reproduce.report import record, save, table
 from likewise.reproduce.supervised_theory.duplicates import BALANCED, CONCENTRATED, DIFFERENT
 from likewise.reproduce.supervised_theory.losses import theorem_2_gradient
 from likewise.reproduce.supervised_theory.tasks import task_errors
@@ -83,20 +83,6 @@ def test_same_samples_same_files(tmp_path):
     for kind in ("png", "svg", "json"):
         first, second = (tmp_path / folder / f"pal-9.{kind}" for folder in "ab")
         assert first.read_bytes() == second.read_bytes()
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path):
-    path = tmp_path / "found.json"
-    path.write_text("old")
-
-    def fail(file):
-        file.write(b"half")
-        raise RuntimeError("no space")
-
-    with pytest.raises(RuntimeError):
-        write_aside(path, fail)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_supervised_theory_theorem_2_by_differences():

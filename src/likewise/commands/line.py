@@ -1,25 +1,36 @@
 """The command line, derived from the signatures and docstrings of the commands.
 
 A verb is one typed function. Parameters before the ``*`` are positional, flags are switches, and
-the rest are options; ``--config FILE`` reads any of them from YAML. The return value is the exit
-code. What is heavy is imported inside the functions, so that ``--help`` is quick.
+the rest are options; ``--config FILE`` reads any of them from YAML. A verb that returns a number
+returns the exit code; what others return is for those who call them from Python. What is heavy is imported inside the functions, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 from docstring_parser import parse as parse_docstring
 from jsonargparse import ArgumentParser
 
+from likewise.commands.embed import embed
 from likewise.commands.errors import UsageError
+from likewise.commands.evaluate import evaluate
 from likewise.commands.evaluate_lm import evaluate_lm
+from likewise.commands.export import export
 from likewise.commands.finetune_lm import finetune_lm
+from likewise.commands.recipes import recipes
 from likewise.commands.reproduce import reproduce
+from likewise.commands.train import train
 
-VERBS: dict[str, Callable[..., int]] = {
+VERBS: dict[str, Callable[..., Any]] = {
+    "train": train,
+    "embed": embed,
+    "evaluate": evaluate,
+    "export": export,
+    "recipes": recipes,
     "reproduce": reproduce,
     "finetune-lm": finetune_lm,
     "evaluate-lm": evaluate_lm,
@@ -36,36 +47,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
             verb_parser(function),
             help=parse_docstring(function.__doc__ or "").short_description,
         )
-    given = parser.parse_args(arguments)
+    given = parser.parse_args(with_underscores(sys.argv[1:] if arguments is None else arguments))
     options = given[given.verb].as_dict()
     options.pop("config", None)
     try:
-        return VERBS[given.verb](**options)
+        result = VERBS[given.verb](**options)
+        return result if isinstance(result, int) else 0
     except UsageError as error:
         parser.error(str(error))
 
 
-def verb_parser(function: Callable[..., int]) -> ArgumentParser:
+def with_underscores(arguments: Sequence[str]) -> list[str]:
+    """Options as the Python functions spell them: ``--label-weight`` is ``--label_weight``.
+
+    >>> with_underscores(["train", "my-photos", "--label-weight=0.1", "--out", "run-1"])
+    ['train', 'my-photos', '--label_weight=0.1', '--out', 'run-1']
+    """
+    return [
+        option.replace("-", "_").replace("__", "--", 1) + equals + value
+        if argument.startswith("--")
+        else argument
+        for argument in arguments
+        for option, equals, value in [argument.partition("=")]
+    ]
+
+
+def verb_parser(function: Callable[..., Any]) -> ArgumentParser:
     """The parser of one verb."""
     docstring = parse_docstring(function.__doc__ or "")
     helps = {part.arg_name: part.description for part in docstring.params}
-    types = get_type_hints(function)
+    types = _argument_types(function)
     parser = ArgumentParser(description=docstring.short_description)
     parser.add_argument("--config", action="config", help="Read arguments from a YAML file.")
     by_hand: set[str | int] = set()
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             by_hand.add(name)
+            absent = {"nargs": "?", "default": parameter.default}
             needed = parameter.default is parameter.empty
             parser.add_argument(
-                name,
-                type=types[name],
-                nargs=None if needed else "?",
-                default=None if needed else parameter.default,
-                help=helps.get(name),
+                name, type=types[name], help=helps.get(name), **({} if needed else absent)
             )
         elif types[name] is bool and parameter.default is False:
             by_hand.add(name)
             parser.add_argument(f"--{name}", action="store_true", help=helps.get(name))
     parser.add_function_arguments(function, skip=by_hand)
     return parser
+
+
+def _argument_types(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of the arguments; what is returned may be something that is not imported yet."""
+    arguments = {name: kind for name, kind in function.__annotations__.items() if name != "return"}
+    shell = type("Arguments", (), {"__annotations__": arguments, "__module__": function.__module__})
+    return get_type_hints(shell)

@@ -17,6 +17,7 @@ import torch
 
 from likewise.language.answers import boxed_in, number_in, same_expression, same_number
 from likewise.language.examples import read_examples
+from likewise.runs.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,14 @@ class Score:
 
     def write(self, path: Path) -> None:
         """Write all answers to a JSON file, by way of a temporary name."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         content = {
             "task": self.task,
             "right": self.right,
             "count": len(self.answered),
             "answers": [asdict(x) for x in self.answered],
         }
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_text(json.dumps(content, indent=1))
-        temporary.rename(path)
+        with write_atomically(path) as aside:
+            aside.write_text(json.dumps(content, indent=1))
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:

@@ -9,6 +9,7 @@
 
 from likewise.objectives.base import Objective
 from likewise.objectives.batch import Batch
+from likewise.objectives.class_regression import ClassRegression
 from likewise.objectives.coding_rate import EMPSSL, TotalCodingRate
 from likewise.objectives.coding_rate_reduction import MaximalCodingRateReduction
 from likewise.objectives.contrastive import (
@@ -39,6 +40,7 @@ __all__ = [
     "BalancedContrastive",
     "BarlowTwins",
     "Batch",
+    "ClassRegression",
     "CorInfoMax",
     "DecoupledContrastive",
     "GeneralizedNTXent",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.reproduce.registry import REPRODUCTIONS
-from likewise.reproduce.report import write_aside
+from likewise.runs.files import write_atomically
 
 IMAGES = "images/reproductions"
 
@@ -44,12 +44,13 @@ def write_page(folder: Path, page: Path) -> None:
     for entry in found:
         _copy(folder / f"{entry['name']}.png", images / f"{entry['name']}.png")
     text = page_text(found, f"likewise reproduce all --docs {page}")
-    write_aside(page, lambda file: file.write(text.encode()))
+    with write_atomically(page) as aside:
+        aside.write_text(text, encoding="utf-8")
 
 
 def _copy(source: Path, target: Path) -> None:
-    data = source.read_bytes()
-    write_aside(target, lambda file: file.write(data))
+    with write_atomically(target) as aside:
+        aside.write_bytes(source.read_bytes())
 
 
 def page_text(found: list[dict[str, Any]], command: str) -> str:

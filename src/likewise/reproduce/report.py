@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import platform
-import tempfile
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from likewise.reproduce.findings import Findings, Reproduction, Samples
+from likewise.runs.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -71,27 +70,13 @@ def save(entry: Reproduction, samples: Samples, found: dict[str, Any], folder: P
     folder.mkdir(parents=True, exist_ok=True)
     picture = entry.draw(samples)
     paths = [folder / f"{entry.name}.{kind}" for kind in ("png", "svg", "json")]
-    write_aside(paths[0], lambda file: _draw(picture, file, "png"))
-    write_aside(paths[1], lambda file: _draw(picture, file, "svg"))
+    for path, kind in zip(paths, ("png", "svg"), strict=False):
+        with write_atomically(path) as aside:
+            _draw(picture, aside, kind)
     text = json.dumps(_plain(found), indent=1, ensure_ascii=False, allow_nan=False)
-    write_aside(paths[2], lambda file: file.write(text.encode() + b"\n"))
+    with write_atomically(paths[2]) as aside:
+        aside.write_text(text + "\n", encoding="utf-8")
     return paths
-
-
-def write_aside(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write to a temporary name in the same folder, then rename: never half a file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        # A temporary file is private; the result gets the rights of any new file.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def table(found: dict[str, Any]) -> Table:
@@ -115,7 +100,7 @@ def table(found: dict[str, Any]) -> Table:
     return rows
 
 
-def _draw(picture: Picture, file: IO[bytes], kind: str) -> None:
+def _draw(picture: Picture, file: Path, kind: str) -> None:
     import matplotlib
 
     # No date and no random names, so that the same figures give the same file.

@@ -1,0 +1,282 @@
+"""Every recipe on CIFAR-10 with a ResNet-18: kNN, linear probe, effective rank and seconds.
+
+    python benchmarks/cifar10.py --data ../shared/data/cifar10 --part short --out build/cifar10
+    python benchmarks/cifar10.py --data ../shared/data/cifar10 --part long --out build/cifar10
+    python benchmarks/cifar10.py --data ../shared/data/cifar10 --part spectrum --out build/cifar10
+    python benchmarks/cifar10.py --out build/cifar10 --page docs/benchmarks/cifar10.md
+
+An entry that has its JSON file in --out is not run again, one that was stopped goes on from its
+checkpoint, and --limit stops before a time limit: call it as often as it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import shutil
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import likewise
+from likewise.data import Images, Source, load_images, open_source
+from likewise.evaluation import knn_accuracy, linear_probe
+from likewise.information import effective_rank
+from likewise.runs import embed_images, write_atomically
+from likewise.training import RECIPES
+
+BATCH = 512
+LONG = ("simclr", "balanced", "vicreg", "matrix-ssl")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One training: a recipe, how long, and what is known of the labels."""
+
+    part: str
+    name: str
+    recipe: str
+    epochs: int
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return f"{self.part}-{self.name}-{self.epochs}"
+
+
+def entries(part: str) -> list[Entry]:
+    """The trainings of a part of the benchmark."""
+    if part == "short":
+        return [
+            Entry(part, name, name, 20)
+            for name, recipe in RECIPES.items()
+            if not recipe.needs_labels
+        ]
+    if part == "long":
+        # The balanced loss with the settings that the data's own baseline was measured with.
+        return [Entry(part, name, name, 200) for name in LONG]
+    graphs: dict[str, tuple[str, dict[str, Any]]] = {
+        "self-supervised": ("vicreg", {}),
+        "1 % of the labels": ("vicreg", {"labels": "source", "label_share": 0.01}),
+        "10 % of the labels": ("vicreg", {"labels": "source", "label_share": 0.1}),
+        "100 % of the labels": ("vicreg", {"labels": "source"}),
+        "supervised MSE": ("supervised-mse", {}),
+    }
+    shared = {"optimizer": "sgd", "lr": 0.24, "weight_decay": 5e-4}
+    found = []
+    for epochs in (2, 10, 30):
+        for name, (recipe, options) in graphs.items():
+            # pal C.3: two layers with batch norm, K = 16 outputs, 4 K hidden units.
+            head = {} if recipe == "supervised-mse" else {"projector": [64, 16]}
+            found.append(Entry(part, name, recipe, epochs, {**shared, **head, **options}))
+    return found
+
+
+def decoded(source: Source) -> Images:
+    """All images, decoded in as many processes as there are cores."""
+    parts = np.array_split(np.arange(len(source)), os.cpu_count() or 1)
+    with multiprocessing.get_context("fork").Pool(len(parts)) as pool:
+        pixels = pool.map(_decode, [source.subset(part) for part in parts])
+    return Images(
+        torch.from_numpy(np.concatenate(pixels)), source.keys, source.labels, source.class_names
+    )
+
+
+def _decode(part: Source) -> np.ndarray:
+    torch.set_num_threads(1)
+    return load_images(part, 32, workers=1).pixels.numpy()
+
+
+class Data:
+    """Both halves of CIFAR-10, decoded once for all entries."""
+
+    def __init__(self, folder: Path) -> None:
+        started = time.monotonic()
+        self.parts = {}
+        for name in ("train", "test"):
+            self.parts[name] = decoded(open_source(folder / f"{name}.parquet"))
+        arrays = self.parts["train"]
+        self.source = open_source(arrays.pixels.numpy(), labels=arrays.labels)
+        print(f"decoded in {time.monotonic() - started:.1f} s", flush=True)
+
+
+def scores(run: likewise.Run, data: Data) -> dict[str, float]:
+    """kNN with k = 200 and k = 1, linear probe and effective rank of the encoder's rows."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    encoder, preparation = run.encoder(device)
+    encoder = encoder.to(memory_format=torch.channels_last)
+    rows = {}
+    for name, images in data.parts.items():
+        rows[name] = embed_images(
+            encoder,
+            images.to(device),
+            size=preparation.size,
+            mean=preparation.mean,
+            std=preparation.std,
+            batch_size=2048,
+        ).to(device)
+    labels = {
+        name: torch.as_tensor(np.asarray(images.labels)).to(device)
+        for name, images in data.parts.items()
+    }
+    bank, queries = rows["train"], rows["test"]
+    centred = queries - queries.mean(dim=0)
+    started = time.monotonic()
+    probe = linear_probe(bank, labels["train"], queries, labels["test"])
+    return {
+        "knn200": knn_accuracy(bank, labels["train"], queries, labels["test"], k=200),
+        "knn1": knn_accuracy(bank, labels["train"], queries, labels["test"], k=1),
+        "linear": probe.accuracy,
+        "probe_seconds": time.monotonic() - started,
+        "effective_rank": float(effective_rank(centred.T @ centred / len(centred))),
+        "dim": bank.shape[1],
+    }
+
+
+def measure(entry: Entry, data: Data, out: Path) -> dict[str, Any]:
+    """Train (or go on), score, and give the figures."""
+    folder = out / "runs" / entry.key
+    started = time.monotonic()
+    if (folder / "checkpoints" / "last.ckpt").is_file():
+        run = likewise.train(data.source, resume=folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+        options = dict(entry.options)
+        epochs = entry.epochs
+        views = RECIPES[entry.recipe].n_views
+        if views > 2:
+            # An epoch is 2 x 50,000 views, however many of them one image gives.
+            epochs = max(1, round(entry.epochs * 2 / views))
+            options.setdefault("batch_size", max(64, BATCH * 2 // views))
+        options.setdefault("batch_size", BATCH)
+        run = likewise.train(
+            data.source,
+            out=folder,
+            recipe=entry.recipe,
+            encoder="resnet18",
+            epochs=epochs,
+            monitor_every=0,
+            checkpoint_minutes=1.0,
+            logger=["csv"],
+            **options,
+        )
+    trained = time.monotonic() - started
+    found = {
+        **asdict(entry),
+        **scores(run, data),
+        "seconds": run.summary["seconds"],
+        "images_per_second": run.summary["images_per_second"],
+        "wall_seconds": trained,
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
+        "torch": torch.__version__,
+    }
+    with write_atomically(out / f"{entry.key.replace(' ', '_').replace('%', 'percent')}.json") as f:
+        f.write_text(json.dumps(found, indent=1) + "\n")
+    return found
+
+
+def page(out: Path, path: Path) -> None:
+    """The Markdown page of all that is in `out`."""
+    found = [json.loads(file.read_text()) for file in sorted(out.glob("*.json"))]
+    if not found:
+        raise SystemExit(f"{out} holds no results: run the parts first")
+    machines = sorted({f"{entry['device']}, torch {entry['torch']}" for entry in found})
+    lines = [
+        "# CIFAR-10",
+        "ResNet-18 with a 3x3 stem and no max-pool, batch 512, on the JPEG copy (quality 75) of "
+        "CIFAR-10, on which accuracies are several points below those on the original images. "
+        f"Measured on: {'; '.join(machines)}. An epoch is 2 x 50,000 views. Seconds are those of "
+        "training, compilation included. Linear: logistic regression on frozen features, its "
+        "penalty chosen on a tenth of the training images; kNN: cosine, temperature 0.1; effective "
+        "rank: of the covariance of the test features, of 512.",
+        "",
+        "    python benchmarks/cifar10.py --data ../shared/data/cifar10 --part short|long|spectrum "
+        "--out build/cifar10",
+        "    python benchmarks/cifar10.py --out build/cifar10 --page docs/benchmarks/cifar10.md",
+        "",
+    ]
+    titles = {
+        "short": "Every recipe, 20 epochs",
+        "long": "200 epochs",
+        "spectrum": "From self-supervised to supervised: the same training with another graph",
+    }
+    for part, title in titles.items():
+        rows = [entry for entry in found if entry["part"] == part]
+        if rows:
+            lines += [f"## {title}", *_table(rows, part), ""]
+    lines += [REMARKS.read_text()] if REMARKS.is_file() else []
+    with write_atomically(path) as aside:
+        aside.write_text("\n".join(lines).rstrip() + "\n")
+
+
+REMARKS = Path("docs/benchmarks/cifar10-remarks.md")
+
+
+def _table(rows: list[dict[str, Any]], part: str) -> list[str]:
+    if part == "spectrum":
+        order = [entry.name for entry in entries("spectrum") if entry.epochs == 2]
+        epochs = sorted({row["epochs"] for row in rows})
+        by = {(row["name"], row["epochs"]): row["linear"] for row in rows}
+        lines = ["| graph | " + " | ".join(f"{e} epochs" for e in epochs) + " |"]
+        lines.append("| --- |" + " ---: |" * len(epochs))
+        for name in order:
+            cells = [f"{by[name, e]:.1%}" if (name, e) in by else "" for e in epochs]
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        return lines
+    lines = [
+        "| recipe | epochs | seconds | images/s | kNN-200 | kNN-1 | linear | effective rank |",
+        "| --- |" + " ---: |" * 7,
+    ]
+    for row in sorted(rows, key=lambda row: -row["linear"]):
+        lines.append(
+            f"| {row['name']} | {row['epochs']} | {row['seconds']:.0f} "
+            f"| {row['images_per_second']:,.0f} | {row['knn200']:.1%} | {row['knn1']:.1%} "
+            f"| {row['linear']:.1%} | {row['effective_rank']:.0f} |"
+        )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data/cifar10"))
+    parser.add_argument("--part", choices=("short", "long", "spectrum"))
+    parser.add_argument("--only", nargs="*", help="names of entries, such as simclr")
+    parser.add_argument("--epochs", type=int, help="in place of the part's own, to try it out")
+    parser.add_argument("--out", type=Path, default=Path("build/cifar10"))
+    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
+    parser.add_argument("--page", type=Path)
+    given = parser.parse_args()
+    started = time.monotonic()
+    if given.part:
+        data = Data(given.data)
+        longest = 0.0
+        for entry in entries(given.part):
+            if given.epochs:
+                entry = Entry(entry.part, entry.name, entry.recipe, given.epochs, entry.options)
+            if given.only and entry.name not in given.only:
+                continue
+            name = f"{entry.key.replace(' ', '_').replace('%', 'percent')}.json"
+            if (given.out / name).is_file():
+                continue
+            if time.monotonic() - started + longest > given.limit:
+                print("stopped before the limit; call again to go on", flush=True)
+                return
+            begun = time.monotonic()
+            found = measure(entry, data, given.out)
+            longest = max(longest, time.monotonic() - begun)
+            shown = ("knn200", "linear", "effective_rank", "seconds", "images_per_second")
+            figures = {name: round(found[name], 3) for name in shown}
+            wall = round(found["wall_seconds"], 1)
+            print(entry.key, {**figures, "wall": wall}, flush=True)
+    if given.page:
+        page(given.out, given.page)
+
+
+if __name__ == "__main__":
+    main()

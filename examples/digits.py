@@ -1,0 +1,107 @@
+"""Train an encoder on cluttered digits without labels, and look at what it has learned.
+
+    python examples/digits.py --out demo
+
+Prints the kNN accuracy of raw pixels, of the untrained and of the trained encoder on digits that
+training has not seen, and draws nearest neighbours and the embedding. Labels are used for the
+scores and for the colours, and not in training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from sklearn.manifold import TSNE
+
+import likewise
+from likewise.data import Images, load_images, open_source
+from likewise.evaluation import knn_accuracy
+from likewise.models import build_encoder
+from likewise.runs import Preparation, embed_images
+
+NEIGHBORS = 20
+
+
+def pixels_of(images: Images) -> torch.Tensor:
+    return images.pixels.flatten(1).float() / 255
+
+
+def rows_of(encoder: torch.nn.Module, images: Images, preparation: Preparation) -> torch.Tensor:
+    return embed_images(
+        encoder, images, size=preparation.size, mean=preparation.mean, std=preparation.std
+    )
+
+
+def draw_neighbors(path: Path, train: Images, test: Images, spaces: dict[str, tuple]) -> None:
+    """Test digits with the six nearest training digits in each space."""
+    queries = [int(np.flatnonzero(test.labels == digit)[0]) for digit in range(10)]
+    figure, axes = plt.subplots(10, 1 + 6 * len(spaces) + 1, figsize=(12, 7.5))
+    for axis in axes.flat:
+        axis.axis("off")
+    for row, query in enumerate(queries):
+        axes[row, 0].imshow(test.pixels[query].permute(1, 2, 0))
+        for place, (title, (bank, rows)) in enumerate(spaces.items()):
+            start = 1 + place * 7
+            similarity = torch.nn.functional.cosine_similarity(rows[query][None], bank)
+            for column, near in enumerate(similarity.topk(6).indices.tolist()):
+                axis = axes[row, start + column]
+                axis.imshow(train.pixels[near].permute(1, 2, 0))
+                right = train.labels[near] == test.labels[query]
+                axis.add_patch(
+                    plt.Rectangle(
+                        (-0.5, -0.5), 32, 32, fill=False, lw=3, ec="#2a9d4a" if right else "#c23b3b"
+                    )
+                )
+                if row == 0 and column == 0:
+                    axis.set_title(f"nearest by {title}", loc="left", fontsize=10)
+    axes[0, 0].set_title("digit", fontsize=10)
+    figure.tight_layout(pad=0.4)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def draw_embedding(path: Path, test: Images, spaces: dict[str, torch.Tensor]) -> None:
+    """The test digits in two dimensions, coloured by their class."""
+    figure, axes = plt.subplots(1, len(spaces), figsize=(4 * len(spaces), 4))
+    for axis, (title, rows) in zip(axes, spaces.items(), strict=True):
+        flat = TSNE(init="pca", random_state=0, perplexity=30).fit_transform(rows.numpy())
+        axis.scatter(*flat.T, c=test.labels, cmap="tab10", s=7)
+        axis.set(title=title, xticks=[], yticks=[])
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("demo"))
+    parser.add_argument("--epochs", type=int, default=30)
+    given = parser.parse_args()
+    run_folder = given.out / "digits"
+    shutil.rmtree(run_folder, ignore_errors=True)
+    run = likewise.train("digits", out=run_folder, epochs=given.epochs, device="cpu")
+    encoder, preparation = run.encoder()
+    untrained = build_encoder(**encoder.config, seed=0).eval()
+    train = load_images(open_source("digits"), preparation.size)
+    test = load_images(open_source("digits:test"), preparation.size)
+    spaces = {
+        "raw pixels": (pixels_of(train), pixels_of(test)),
+        "untrained encoder": tuple(rows_of(untrained, x, preparation) for x in (train, test)),
+        "trained encoder": tuple(rows_of(encoder, x, preparation) for x in (train, test)),
+    }
+    for title, (bank, rows) in spaces.items():
+        accuracy = knn_accuracy(bank, train.labels, rows, test.labels, k=NEIGHBORS)
+        print(f"kNN accuracy, {title:18} {accuracy:6.1%}")
+    shown = {name: spaces[name] for name in ("raw pixels", "trained encoder")}
+    draw_neighbors(given.out / "neighbors.png", train, test, shown)
+    draw_embedding(given.out / "embedding.png", test, {k: v[1] for k, v in spaces.items()})
+    print(f"look at {given.out / 'neighbors.png'} and {given.out / 'embedding.png'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""``likewise embed``: a row of numbers for every image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from likewise.commands.errors import UsageError
+
+if TYPE_CHECKING:
+    from likewise.evaluation import Embeddings
+
+
+def embed(
+    run: Path,
+    data: str,
+    *,
+    out: Path | None = None,
+    image_column: str | None = None,
+    label_column: str | None = None,
+    batch_size: int = 512,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    workers: int | None = None,
+) -> Embeddings:
+    """Embed images with a trained encoder: key, embedding and, where known, label.
+
+    Args:
+        run: a folder that `likewise train` wrote.
+        data: a folder of images, Parquet files, an array, a saved Hugging Face dataset, or "digits".
+        out: the Parquet file to write.
+        image_column: of Parquet files and datasets.
+        label_column: of Parquet files and datasets.
+        batch_size: images at a time.
+        device: where to compute; "auto" is a GPU where there is one.
+        workers: processes that decode images.
+    """
+    from rich.console import Console
+
+    from likewise.evaluation import write_embeddings
+    from likewise.evaluation.embedded import embed_source
+
+    console = Console(stderr=True)
+    try:
+        found = embed_source(
+            run,
+            data,
+            image_column=image_column,
+            label_column=label_column,
+            batch_size=batch_size,
+            device=device,
+            workers=workers,
+            console=console,
+        )
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from error
+    if out is not None:
+        write_embeddings(out, found)
+        rows, dim = found.rows.shape
+        console.print(f"{out}: {rows:,} embeddings of {dim} numbers", highlight=False)
+    return found

@@ -1,0 +1,46 @@
+"""``likewise recipes``: the methods, with paper and defaults."""
+
+from __future__ import annotations
+
+
+def recipes(*, markdown: bool = False) -> None:
+    """List the methods that `likewise train --recipe` knows, with paper and defaults.
+
+    Args:
+        markdown: as a Markdown table.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from likewise.training import RECIPES
+
+    header = ("recipe", "paper", "objective", "heads", "second branch", "views", "optimiser")
+    rows = []
+    for name, recipe in RECIPES.items():
+        options = ", ".join(f"{key}={value:g}" for key, value in recipe.options.items())
+        heads = "-".join(map(str, recipe.projector))
+        if recipe.predictor is not None:
+            heads += f" + predictor {'-'.join(map(str, recipe.predictor))}"
+        branch = {"none": "", "stopped": "stop-gradient", "momentum": f"teacher {recipe.momentum}"}
+        second = branch[recipe.teacher] + (f", queue {recipe.queue}" if recipe.queue else "")
+        rows.append(
+            (
+                name,
+                recipe.paper,
+                f"{recipe.objective}({options})",
+                heads,
+                second,
+                f"{recipe.n_views} x {recipe.views}",
+                f"{recipe.optimizer} {recipe.lr:g}, decay {recipe.weight_decay:g}",
+            )
+        )
+    if markdown:
+        print("| " + " | ".join(header) + " |")
+        print("|" + " --- |" * len(header))
+        for row in rows:
+            print("| " + " | ".join(row) + " |")
+        return
+    table = Table(*header, caption="learning rates are for 256 images a batch, and grow with it")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

@@ -1,0 +1,113 @@
+"""``likewise train``: from a folder of images to an encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from likewise.commands.errors import UsageError
+
+if TYPE_CHECKING:
+    from likewise.runs import Run
+
+
+def train(
+    data: str | None = None,
+    *,
+    out: Path | None = None,
+    recipe: str = "simclr",
+    encoder: str = "auto",
+    stem: Literal["auto", "small", "original"] = "auto",
+    pretrained: str | None = None,
+    image_size: int | None = None,
+    image_column: str | None = None,
+    label_column: str | None = None,
+    labels: str | None = None,
+    label_weight: float | None = None,
+    label_share: float = 1.0,
+    views: str | None = None,
+    n_views: int | None = None,
+    objective: dict[str, Any] | None = None,
+    projector: list[int] | None = None,
+    epochs: int = 100,
+    batch_size: int = 256,
+    micro_batch: int | None = None,
+    sampler: Literal["auto", "shuffled", "graph-aware"] = "auto",
+    optimizer: Literal["sgd", "lars", "adamw"] | None = None,
+    lr: float | None = None,
+    weight_decay: float | None = None,
+    warmup_epochs: float | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    devices: int = 1,
+    nodes: int = 1,
+    precision: Literal["auto", "32", "bf16", "16"] = "auto",
+    compile: bool | None = None,
+    deterministic: bool = False,
+    workers: int | None = None,
+    stream: bool | None = None,
+    monitor_every: int | None = None,
+    checkpoint_minutes: float = 5.0,
+    checkpoint_steps: int | None = None,
+    log_every: int = 20,
+    logger: list[Literal["csv", "tensorboard", "wandb", "mlflow"]] | None = None,
+    seed: int = 0,
+    force: bool = False,
+    resume: Path | None = None,
+) -> Run:
+    """Train an encoder on images, from who is alike.
+
+    Without labels, every image is alike to its own views only. With labels, the graph is
+    (1 - w) I + w G, where G holds which images have the same label. The run's folder holds the
+    encoder, the checkpoint, the figures and the arguments, all of them.
+
+    Args:
+        data: a folder of images, Parquet files, an array, a saved Hugging Face dataset, or "digits".
+        out: the folder of the run; it must not hold another one.
+        recipe: the method; `likewise recipes` lists them.
+        encoder: any model of timm, "tiny" (for a CPU), or "auto".
+        stem: how the encoder begins: "small" is for images of up to 64 pixels.
+        pretrained: start from these weights: "timm" for the model's own, or a file.
+        image_size: pixels a side that the encoder sees; by default from the images.
+        image_column: of Parquet files and datasets.
+        label_column: of Parquet files and datasets.
+        labels: put labels into the graph: "source" (folder names or column) or a CSV (key,label).
+        label_weight: w, between 0 and 1 (default 0.5; 1 for recipes that need labels).
+        label_share: use this share of the labels, drawn at random by the seed.
+        views: the augmentation policy, in place of the recipe's.
+        n_views: views of every image in a batch, in place of the recipe's.
+        objective: arguments of the objective, over the recipe's: --objective '{"temperature": 0.2}'.
+        projector: widths of the projector, in place of the recipe's: --projector '[2048, 128]'.
+        epochs: passes over the images.
+        batch_size: images (not views) of a step, over all processes.
+        micro_batch: embed so many views at a time: a large batch in little memory, at the cost of a
+            second forward. The loss is that of the whole batch; batch norm sees the parts.
+        sampler: batches at random, or such that both ends of what is known meet.
+        optimizer: in place of the recipe's.
+        lr: peak learning rate, in place of the recipe's (which grows with the batch).
+        weight_decay: in place of the recipe's.
+        warmup_epochs: in which the learning rate rises; by default 5 % of the epochs, at most 10.
+        device: where to compute; "auto" is a GPU where there is one.
+        devices: processes on this machine, one a device.
+        nodes: machines; start the same command on each with torchrun.
+        precision: "auto" is bf16 on a GPU that has it.
+        compile: compile networks and views; by default on a GPU.
+        deterministic: the same figures at every run on a GPU, too, more slowly.
+        workers: processes that decode images.
+        stream: decode images in every epoch anew; by default only where memory is too small.
+        monitor_every: epochs between two looks at rank and kNN accuracy; 0 for none.
+        checkpoint_minutes: the least time between two checkpoints.
+        checkpoint_steps: a checkpoint every so many steps, whatever the time.
+        log_every: steps between two looks at the loss.
+        logger: where figures go (default: csv and, where it is installed, tensorboard).
+        seed: the same seed on the same machine gives the same encoder.
+        force: train even where the estimate says that memory will not do.
+        resume: go on with the run in this folder; all other arguments come from it.
+    """
+    arguments = dict(locals())
+    from likewise.training.session import prepare
+
+    try:
+        prepared = prepare(**arguments)
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from error
+    return prepared.train()

@@ -1,0 +1,50 @@
+"""What images are like on the whole: their usual size, and mean and deviation of a channel."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from likewise.data.source import BrokenImage, Source
+
+LOOKED_AT = 32
+"""Images, spread over a source, that its usual size is taken from."""
+
+
+def usual_size(source: Source) -> int:
+    """The median of the shorter sides, in pixels, of images spread over the source.
+
+    >>> from likewise.data import open_source
+    >>> usual_size(open_source("digits"))
+    32
+    """
+    places = np.unique(np.linspace(0, len(source) - 1, min(LOOKED_AT, len(source))).astype(int))
+    sides = []
+    for place in places.tolist():
+        try:
+            sides.append(min(source.read(place).shape[1:]))
+        except BrokenImage:
+            continue
+    if not sides:
+        raise ValueError(
+            f"none of {len(places)} images of {source.place}, spread over all, can be read: "
+            "all of them seem to be broken"
+        )
+    return int(median(sides))
+
+
+def channel_statistics(pixels: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of every channel of uint8 images, on the scale of 0 to 1.
+
+    A channel that never changes gets the deviation 1, so that dividing by it does no harm.
+
+    >>> channel_statistics(torch.full((2, 3, 4, 4), 255, dtype=torch.uint8))
+    ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
+    """
+    values = pixels.to(torch.float64).transpose(0, 1).flatten(1) / 255
+    mean, std = values.mean(dim=1), values.std(dim=1, correction=0)
+    std = torch.where(std < 1e-6, torch.ones_like(std), std)
+    return tuple(round(x, 6) for x in mean.tolist()), tuple(round(x, 6) for x in std.tolist())

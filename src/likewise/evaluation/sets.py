@@ -1,0 +1,85 @@
+"""Training and test sets in the forms that users have them in, as one task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from likewise.evaluation.draws import places_in_class
+from likewise.evaluation.embeddings import Embeddings
+from likewise.evaluation.task import Task, class_indices, embedding_rows, labelled_task
+
+HELD_OUT = 5
+"""Without test rows, one of this many rows of each class is held out of training."""
+
+
+def two_sets(
+    train: Any, train_labels: Any, test: Any, test_labels: Any
+) -> tuple[tuple[Any, Any, Any, Any], list[str] | None, list[str]]:
+    """Rows and class indices of one common list of classes, the list, and notes."""
+    if not isinstance(train, Embeddings):
+        if isinstance(test, Embeddings) or isinstance(train_labels, Embeddings):
+            raise ValueError("train is an array and test is Embeddings: give two of one kind")
+        return (train, train_labels, test, test_labels), None, []
+    if test_labels is not None or (train_labels is not None and test is not None):
+        raise ValueError("train is Embeddings, which have their own labels: give (train, test)")
+    other = train_labels if train_labels is not None else test
+    if train.labels is None:
+        raise ValueError("train has no labels: give embeddings with a column label")
+    names = train.class_names
+    notes: list[str] = []
+    if other is None:
+        return (train.rows, train.labels, None, None), names, notes
+    if not isinstance(other, Embeddings):
+        raise ValueError(f"train is Embeddings and test is {type(other).__name__}: give Embeddings")
+    if other.labels is None:
+        raise ValueError("test has no labels: give embeddings with a column label")
+    labels = other.labels
+    if names is not None and other.class_names is not None:
+        names = names + [name for name in other.class_names if name not in set(names)]
+        labels = other.labels_among(names)
+    elif names is not None or other.class_names is not None:
+        notes.append("only one of train and test has class names: classes are matched by index")
+    if leaked := _shared(train, other):
+        notes.append(
+            f"{leaked} test items are in train with the same key and the same embedding: "
+            "the scores flatter"
+        )
+    return (train.rows, train.labels, other.rows, labels), names, notes
+
+
+def _shared(train: Embeddings, test: Embeddings) -> int:
+    """How many items of `test` are in `train`; row numbers as keys say nothing by themselves."""
+    if train.rows.shape[1] != test.rows.shape[1]:
+        return 0
+    places = {key: index for index, key in enumerate(train.keys)}
+    pairs = [(places[key], index) for index, key in enumerate(test.keys) if key in places]
+    return sum(bool(np.array_equal(train.rows[i], test.rows[j])) for i, j in pairs)
+
+
+def task_of(
+    train: Any,
+    train_labels: Any,
+    test: Any,
+    test_labels: Any,
+    seed: int,
+    device: torch.device | str | None,
+) -> tuple[Task, list[str]]:
+    """The task of two sets, or of one of which a part is held out; and notes."""
+    if test is not None:
+        return labelled_task(train, train_labels, test, test_labels, device=device), []
+    if test_labels is not None:
+        raise ValueError("test_labels are given and test is None: give test rows, too")
+    rows = embedding_rows(train, "train", device)
+    labels = class_indices(train_labels, len(rows), "train_labels", rows.device)
+    places = places_in_class(labels, seed)
+    out = (labels >= 0) & (places % HELD_OUT == HELD_OUT - 1)
+    if not bool(out.any()):
+        raise ValueError(
+            f"test is None, and no class has {HELD_OUT} labelled rows to hold one out of: give "
+            "test rows, or more labels"
+        )
+    task = labelled_task(rows[~out], labels[~out], rows[out], labels[out])
+    return task, [f"no test rows are given: {len(task.test)} training rows were held out for it"]

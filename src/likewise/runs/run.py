@@ -1,0 +1,145 @@
+"""The run folder: what a training leaves behind, and how to load it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from likewise.runs.files import write_atomically
+
+if TYPE_CHECKING:
+    from likewise.data import Source
+    from likewise.models import Encoder
+
+CONFIG = "config.yaml"
+ENCODER = "encoder.safetensors"
+SUMMARY = "summary.json"
+DATA = "data.json"
+CHECKPOINT = Path("checkpoints") / "last.ckpt"
+_PREPARATION = "likewise_preparation"
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How pixels become the encoder's input."""
+
+    size: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+class Run:
+    """A folder that `likewise train` has written.
+
+    ======================  ========================================================
+    config.yaml             the arguments, all of them: ``train --config`` repeats it
+    encoder.safetensors     the encoder, with what it needs to be built again
+    checkpoints/last.ckpt   everything that resuming needs
+    metrics.csv             loss, terms, effective rank and kNN accuracy by step
+    data.json               which images it was trained on
+    summary.json            what came out
+    ======================  ========================================================
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def open(cls, path: Path | str) -> Run:
+        """The run at `path`, or an error that says what is missing."""
+        run = cls(path)
+        if not run.path.is_dir():
+            raise ValueError(f"{path} is no folder: give one that `likewise train --out` wrote")
+        if not (run.path / CONFIG).is_file():
+            raise ValueError(f"{path} holds no {CONFIG}: it is not a run of `likewise train`")
+        return run
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where training goes on from."""
+        return self.path / CHECKPOINT
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The arguments of `likewise train`, all of them."""
+        import yaml
+
+        config: dict[str, Any] = yaml.safe_load((self.path / CONFIG).read_text())
+        return config
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        """Write the arguments."""
+        import yaml
+
+        with write_atomically(self.path / CONFIG) as aside:
+            aside.write_text(yaml.safe_dump(config, sort_keys=False))
+
+    @property
+    def data_fingerprint(self) -> str | None:
+        """Which images the run was trained on, or None where that was not written."""
+        path = self.path / DATA
+        return json.loads(path.read_text())["keys"] if path.is_file() else None
+
+    def write_data(self, source: Source) -> None:
+        """Write which images it is trained on."""
+        about = {"data": source.description, "images": len(source), "keys": source.fingerprint()}
+        with write_atomically(self.path / DATA) as aside:
+            aside.write_text(json.dumps(about, indent=1) + "\n")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What came out; empty while training has not ended."""
+        path = self.path / SUMMARY
+        found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+        return found
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Write what came out."""
+        with write_atomically(self.path / SUMMARY) as aside:
+            aside.write_text(json.dumps(summary, indent=1) + "\n")
+
+    def write_encoder(self, encoder: Encoder, preparation: Preparation) -> None:
+        """Write the encoder and how to feed it."""
+        save_encoder(self.path / ENCODER, encoder, preparation)
+
+    def encoder(self, device: torch.device | str = "cpu") -> tuple[Encoder, Preparation]:
+        """The trained encoder in evaluation mode, and how to feed it."""
+        path = self.path / ENCODER
+        if not path.is_file():
+            raise ValueError(
+                f"{self.path} holds no {ENCODER}: its training has not come to a first checkpoint; "
+                f"`likewise train --resume {self.path}` goes on"
+            )
+        encoder, preparation = read_encoder(path)
+        return encoder.to(device), preparation
+
+
+def save_encoder(path: Path, encoder: Encoder, preparation: Preparation) -> None:
+    """An encoder as one safetensors file whose metadata say how to build and feed it."""
+    from safetensors.torch import save_file
+
+    weights = {
+        name: value.detach().cpu().contiguous() for name, value in encoder.state_dict().items()
+    }
+    about = {**encoder.metadata(), _PREPARATION: json.dumps(asdict(preparation))}
+    with write_atomically(path) as aside:
+        save_file(weights, aside, metadata=about)
+
+
+def read_encoder(path: Path | str) -> tuple[Encoder, Preparation]:
+    """The encoder of :func:`save_encoder`, in evaluation mode."""
+    from safetensors import safe_open
+
+    from likewise.models import load_encoder
+
+    encoder = load_encoder(path)
+    with safe_open(str(path), framework="pt") as file:
+        about = json.loads((file.metadata() or {}).get(_PREPARATION, "null"))
+    if about is None:
+        raise ValueError(f"{path} does not say how images are prepared for it: it is not of a run")
+    preparation = Preparation(about["size"], tuple(about["mean"]), tuple(about["std"]))
+    return encoder.eval(), preparation

@@ -1,0 +1,188 @@
+"""What `likewise train` chooses where its user has not, and what it refuses."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import Any
+
+import numpy as np
+import torch
+
+from likewise.data import Source
+from likewise.data.statistics import usual_size
+from likewise.graph import Graph
+from likewise.optimizers import scaled_lr
+from likewise.training.fit import Machine
+from likewise.training.module import Optimization
+from likewise.training.recipe import Recipe
+
+SMALL = 96
+"""Images with at most so many pixels a side are taken as they are."""
+
+
+def check_numbers(config: dict[str, Any]) -> None:
+    """Refuse numbers without a meaning, before anything is opened."""
+    least = {
+        "epochs": 1,
+        "batch_size": 2,
+        "devices": 1,
+        "nodes": 1,
+        "log_every": 1,
+        "image_size": 8,
+        "n_views": 2,
+        "checkpoint_steps": 1,
+        "monitor_every": 0,
+        "workers": 0,
+        "seed": 0,
+    }
+    for name, lowest in least.items():
+        value = config[name]
+        if value is not None and value < lowest:
+            raise ValueError(f"{name} is {value}: give at least {lowest}")
+    weight = config["label_weight"]
+    if weight is not None and not 0 <= weight <= 1:
+        raise ValueError(f"label_weight is {weight}: give a number from 0 to 1")
+    if not 0 < config["label_share"] <= 1:
+        raise ValueError(f"label_share is {config['label_share']}: give a number above 0, up to 1")
+    if config["checkpoint_minutes"] < 0:
+        raise ValueError(f"checkpoint_minutes is {config['checkpoint_minutes']}: give 0 or more")
+    processes = config["devices"] * config["nodes"]
+    if config["batch_size"] % processes:
+        raise ValueError(
+            f"batch_size is {config['batch_size']} for {processes} processes: give a multiple of "
+            f"{processes}, so that each has as many images"
+        )
+
+
+def choose_machine(config: dict[str, Any]) -> Machine:
+    """The device, precision and processes; the choices go into `config`."""
+    device = config["device"]
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda":
+        here = torch.cuda.device_count()
+        if config["devices"] > here:
+            raise ValueError(f"devices is {config['devices']}, and there are {here} GPUs here")
+    precision = config["precision"]
+    if precision == "auto":
+        half = device == "cuda" and torch.cuda.is_bf16_supported()
+        precision = "bf16" if half else "32"
+    if precision == "16" and device == "cpu":
+        raise ValueError("precision is 16 on a CPU: give 32 or bf16")
+    chosen = {
+        "device": device,
+        "precision": precision,
+        "compile": device == "cuda" if config["compile"] is None else config["compile"],
+        "workers": min(8, os.cpu_count() or 1) if config["workers"] is None else config["workers"],
+        "logger": _loggers() if config["logger"] is None else config["logger"],
+    }
+    if chosen["compile"] and config["deterministic"]:
+        chosen["compile"] = False
+    config.update(chosen)
+    return Machine(
+        device=device,
+        devices=config["devices"],
+        nodes=config["nodes"],
+        precision=precision,
+        compile=chosen["compile"],
+        workers=chosen["workers"],
+        deterministic=config["deterministic"],
+    )
+
+
+def _loggers() -> list[str]:
+    found = importlib.util.find_spec("tensorboard") is not None
+    return ["csv", "tensorboard"] if found else ["csv"]
+
+
+def choose_size(source: Source, device: str) -> int:
+    """Pixels a side: those of small images, 224 of large ones (64 on a CPU)."""
+    usual = usual_size(source)
+    if usual <= SMALL and (device != "cpu" or usual <= 64):
+        return max(usual, 8)
+    return 64 if device == "cpu" else min(usual, 224)
+
+
+def choose_canvas(source: Source, size: int) -> int:
+    """Pixels a side that are kept of an image: a margin for crops where images are large."""
+    return size if usual_size(source) <= max(size, SMALL) else round(size * 8 / 7)
+
+
+def choose_encoder(name: str, device: str, size: int) -> str:
+    """ResNet-18, or the tiny network for small images on a CPU."""
+    if name != "auto":
+        return name
+    return "tiny" if device == "cpu" and size <= 64 else "resnet18"
+
+
+def choose_optimization(method: Recipe, config: dict[str, Any]) -> Optimization:
+    """The recipe's optimiser, with what the user has set in its place; goes into `config`."""
+    epochs = config["epochs"]
+    warmup = config["warmup_epochs"]
+    if warmup is None:
+        warmup = min(10.0, 0.05 * epochs)
+    if not 0 <= warmup < epochs:
+        raise ValueError(f"warmup_epochs is {warmup} of {epochs} epochs: give fewer")
+    name = config["optimizer"] or method.optimizer
+    if config["lr"] is None and name != method.optimizer:
+        raise ValueError(
+            f"optimizer is {name!r}, and the recipe's learning rate is for {method.optimizer!r}: "
+            "give --lr, too"
+        )
+    chosen = Optimization(
+        name=name,
+        lr=scaled_lr(method.lr, config["batch_size"]) if config["lr"] is None else config["lr"],
+        weight_decay=(
+            method.weight_decay if config["weight_decay"] is None else config["weight_decay"]
+        ),
+        epochs=epochs,
+        warmup_epochs=warmup,
+    )
+    config.update(
+        optimizer=chosen.name,
+        lr=chosen.lr,
+        weight_decay=chosen.weight_decay,
+        warmup_epochs=warmup,
+    )
+    return chosen
+
+
+def choose_monitor_every(config: dict[str, Any]) -> int:
+    """Every epoch of a short run, twenty times in a long one."""
+    every: int | None = config["monitor_every"]
+    return max(1, config["epochs"] // 20) if every is None else every
+
+
+def known_labels(
+    labels: np.ndarray, method: Recipe, config: dict[str, Any]
+) -> tuple[np.ndarray, int]:
+    """The labels that go into the graph: a share of those given, and how many classes they name."""
+    labels = np.array(labels, dtype=np.int64)
+    known = np.flatnonzero(labels >= 0)
+    if len(known) == 0:
+        raise ValueError("labels: no image has one, so there is nothing to put into the graph")
+    if config["label_share"] < 1:
+        rng = np.random.default_rng([config["seed"], 11])
+        kept = rng.permutation(known)[: max(1, round(config["label_share"] * len(known)))]
+        hidden = np.setdiff1d(known, kept)
+        labels[hidden] = -1
+    classes = int(labels.max()) + 1
+    if method.needs_labels and len(np.unique(labels[labels >= 0])) < 2:
+        raise ValueError(f"labels: {method.title} needs at least two classes")
+    return labels, classes
+
+
+def sample_graph(n: int, labels: np.ndarray | None, weight: float | None) -> Graph:
+    """(1 - w) I + w G: who is alike among the samples.
+
+    >>> sample_graph(3, np.array([0, 0, -1]), 0.25).dense()
+    tensor([[1.0000, 0.2500, 0.0000],
+            [0.2500, 1.0000, 0.0000],
+            [0.0000, 0.0000, 0.7500]])
+    """
+    if labels is None or weight == 0:
+        return Graph.identity(n)
+    assert weight is not None
+    known = Graph.from_labels(torch.from_numpy(labels))
+    return known if weight == 1 else (1 - weight) * Graph.identity(n) + weight * known

@@ -1,0 +1,225 @@
+"""One training, from a learner and its batches to a run folder, on Lightning's Trainer."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal
+
+import lightning as L
+import torch
+from lightning.pytorch.loggers import Logger
+from rich.console import Console
+
+from likewise.data import Images, StreamedImages
+from likewise.data.views import Views
+from likewise.models import convert_batch_norm
+from likewise.runs import Preparation, Run
+from likewise.training.batches import BatchPlan
+from likewise.training.checkpoints import AtomicCheckpointIO, Checkpoints
+from likewise.training.learner import Learner
+from likewise.training.module import Optimization, TrainingModule
+from likewise.training.monitor import Monitor
+from likewise.training.progress import ProgressLine
+
+Precision = Literal["32", "bf16", "16"]
+LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
+
+_PRECISIONS: dict[str, Any] = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a training runs on.
+
+    Args:
+        device: "cpu" or "cuda".
+        devices: how many processes of a node, one a device.
+        nodes: how many machines; start the command on each with torchrun or your scheduler.
+        precision: "bf16" and "16" keep weights and all that objectives compute in float32.
+        compile: compile the networks and the augmentation.
+        workers: processes that decode images which do not fit in memory.
+        deterministic: refuse operations whose result differs from run to run.
+    """
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    devices: int = 1
+    nodes: int = 1
+    precision: Precision = "32"
+    compile: bool = False
+    workers: int = 0
+    deterministic: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a training took and what was seen on the way."""
+
+    seconds: float
+    images: int
+    history: list[dict[str, float]]
+    last: dict[str, float]
+    epoch_images: int
+    epoch_seconds: list[float]
+
+    @property
+    def images_per_second(self) -> float:
+        """Augmented views a second, all that training did included."""
+        return self.images / self.seconds if self.seconds else 0.0
+
+    @property
+    def steady_images_per_second(self) -> float:
+        """Augmented views a second in the median epoch; the first, which compiles, left out."""
+        seconds = self.epoch_seconds[1:] or self.epoch_seconds
+        return self.epoch_images / median(seconds) if seconds else 0.0
+
+
+def fit(
+    learner: Learner,
+    images: Images | StreamedImages,
+    views: Views,
+    plan: BatchPlan,
+    optimization: Optimization,
+    *,
+    run: Run,
+    preparation: Preparation,
+    sample: Images,
+    machine: Machine,
+    seed: int = 0,
+    monitor_every: int = 1,
+    checkpoint_minutes: float = 5.0,
+    checkpoint_steps: int | None = None,
+    log_every: int = 20,
+    loggers: Sequence[LoggerName] = ("csv",),
+    resume: bool = False,
+    console: Console | None = None,
+) -> Outcome:
+    """Train `learner`, and leave checkpoints, the encoder and logs in the run's folder.
+
+    Args:
+        learner: what learns.
+        images: all images, in memory or streamed.
+        views: the augmentation.
+        plan: batches and their graphs.
+        optimization: optimiser and schedule.
+        run: the folder to write to.
+        preparation: how images become the encoder's input outside of training.
+        sample: a few thousand images to watch.
+        machine: where to run.
+        seed: of views and dropout.
+        monitor_every: epochs between two looks at the representation; 0 for none.
+        checkpoint_minutes: the least time between two checkpoints.
+        checkpoint_steps: a checkpoint after every so many steps, whatever the time.
+        log_every: steps between two looks at the loss.
+        loggers: where figures go.
+        resume: go on from the run's checkpoint.
+        console: where progress is shown.
+    """
+    console = console or Console(stderr=True)
+    several = machine.devices * machine.nodes > 1
+    if several:
+        convert_batch_norm(learner)
+    if machine.device == "cuda":
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.benchmark = not machine.deterministic
+    learner = learner.to(memory_format=torch.channels_last)
+    module = TrainingModule(
+        learner,
+        images,
+        views,
+        plan,
+        optimization,
+        seed=seed,
+        workers=machine.workers,
+        log_every=log_every,
+        compile=machine.compile,
+    )
+    monitor = Monitor(sample, preparation, every=monitor_every)
+    line = ProgressLine(console, monitor, plan.batch_size * views.n_views)
+    monitor.say = line.say
+
+    def write_encoder(trained: Any) -> None:
+        run.write_encoder(trained.learner.encoder, preparation)
+
+    keeper = Checkpoints(
+        run.checkpoint,
+        minutes=checkpoint_minutes,
+        after=write_encoder,
+        every_steps=checkpoint_steps,
+    )
+    _quiet()
+    trainer = L.Trainer(
+        accelerator="gpu" if machine.device == "cuda" else "cpu",
+        devices=machine.devices,
+        num_nodes=machine.nodes,
+        strategy="ddp" if several else "auto",
+        precision=_PRECISIONS[machine.precision],
+        max_epochs=optimization.epochs,
+        use_distributed_sampler=False,
+        reload_dataloaders_every_n_epochs=1,
+        logger=[_logger(name, run) for name in loggers],
+        callbacks=[monitor, line, keeper],
+        plugins=[AtomicCheckpointIO()],
+        deterministic=machine.deterministic,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        log_every_n_steps=log_every,
+    )
+    if resume:
+        remove_leftovers(run.checkpoint)
+    started = time.monotonic()
+    first = _step_of(run.checkpoint) if resume else 0
+    trainer.fit(module, ckpt_path=str(run.checkpoint) if resume else None, weights_only=False)
+    if machine.device == "cuda":
+        torch.cuda.synchronize()
+    seconds = time.monotonic() - started
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+    images_seen = (trainer.global_step - first) * plan.batch_size * views.n_views
+    return Outcome(
+        seconds=seconds,
+        images=images_seen,
+        history=monitor.history,
+        last={**module.last, **monitor.last},
+        epoch_images=len(plan) * plan.batch_size * views.n_views,
+        epoch_seconds=line.epoch_seconds,
+    )
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what a run that was killed in the middle of a write has left beside `path`."""
+    for left in path.parent.glob(f".{path.name}.*"):
+        left.unlink(missing_ok=True)
+
+
+def _step_of(checkpoint: Path) -> int:
+    # mmap: the counter is wanted, not the weights.
+    content = torch.load(checkpoint, map_location="cpu", weights_only=False, mmap=True)
+    return int(content["global_step"])
+
+
+def _logger(name: LoggerName, run: Run) -> Logger:
+    from lightning.pytorch import loggers
+
+    if name == "csv":
+        return loggers.CSVLogger(run.path, name="", version="")
+    if name == "tensorboard":
+        return loggers.TensorBoardLogger(run.path, name="", version="tensorboard")
+    if name == "wandb":
+        return loggers.WandbLogger(name=run.path.name, save_dir=run.path)
+    return loggers.MLFlowLogger(run_name=run.path.name, save_dir=str(run.path / "mlflow"))
+
+
+def _quiet() -> None:
+    """Lightning's advice is for those who write a Trainer by hand."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="lightning")
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message=".*lr_scheduler.step.*")

@@ -1,0 +1,247 @@
+"""What learns: an encoder with the heads, the second branch and the objective of a recipe."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+import likewise.objectives
+from likewise.distributed import gather_rows, world_size
+from likewise.graph import Graph
+from likewise.models import MLP, MomentumTeacher, Queue
+from likewise.objectives import Objective
+from likewise.training.recipe import Recipe
+
+
+class Branch(nn.Module):
+    """Encoder, projector and, where there is one, predictor: from images to embeddings."""
+
+    def __init__(self, encoder: nn.Module, projector: nn.Module, predictor: nn.Module | None):
+        super().__init__()
+        self.encoder = encoder
+        self.projector = projector
+        self.predictor = predictor
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The projector's output, and the predictor's (the projector's where there is none)."""
+        z = self.projector(self.encoder(images))
+        return z, z if self.predictor is None else self.predictor(z)
+
+
+class Learner(nn.Module):
+    """A recipe made real around an encoder: from views of a batch and its graph to a loss.
+
+    Args:
+        recipe: the method.
+        encoder: a module with `dim`, from images (n, 3, s, s) to features (n, dim).
+        options: arguments of the objective, over those of the recipe.
+        projector: widths in place of the recipe's.
+        classes: how many classes the labels have, for recipes that regress on them.
+        seed: of what the queue starts with.
+        micro_batch: embed so many views at a time, and again for the gradient: memory for
+            activations is that of a part, and the loss and its gradient are those of the whole
+            batch (GradCache, Gao et al. 2021). Batch norm then normalises each part by itself.
+
+    >>> from likewise.models import build_encoder
+    >>> from likewise.training import recipe
+    >>> learner = Learner(recipe("simclr"), build_encoder("tiny"))
+    >>> crops = [torch.rand(8, 3, 32, 32)]  # two views of four images
+    >>> sorted(learner(crops, Graph.identity(4)))
+    ['attraction', 'repulsion']
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        encoder: nn.Module,
+        *,
+        options: Mapping[str, Any] | None = None,
+        projector: Sequence[int] | None = None,
+        classes: int | None = None,
+        seed: int = 0,
+        micro_batch: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.recipe = recipe
+        if micro_batch is not None and micro_batch < 2:
+            raise ValueError(f"micro_batch is {micro_batch}: give at least 2 views")
+        self.micro_batch = micro_batch
+        widths = list(recipe.projector if projector is None else projector)
+        kind = objective_class(recipe.objective)
+        wanted = inspect.signature(kind).parameters
+        if "classes" in wanted:
+            if classes is None:
+                raise ValueError(
+                    f"recipe {recipe.title!r} regresses on labels, and there are none: "
+                    "give labels (folder names, a column, or a CSV file)"
+                )
+            widths.append(classes)
+        head = MLP([encoder.dim, *widths], last_norm=recipe.projector_ends_normalized)
+        predictor = None
+        if recipe.predictor is not None:
+            predictor = MLP([head.out_dim, *recipe.predictor, head.out_dim])
+        self.student = Branch(encoder, head, predictor)
+        self.teacher: MomentumTeacher | None = None
+        if recipe.teacher == "momentum":
+            self.teacher = MomentumTeacher(Branch(encoder, head, None))
+        self.queue: Queue | None = None
+        if recipe.keeps_queue:
+            self.queue = Queue(head.out_dim, recipe.queue, seed=seed)
+        given = {**recipe.options, **(options or {})}
+        filled = {"dim": head.out_dim, "classes": classes}
+        given.update({name: value for name, value in filled.items() if name in wanted})
+        self.objective = build_objective(kind, given)
+        self._identities: dict[tuple[int, int], Graph] = {}
+
+    @property
+    def encoder(self) -> nn.Module:
+        """The student's encoder: what is kept after training."""
+        return self.student.encoder
+
+    @property
+    def dim(self) -> int:
+        """The dimensions in which rows are compared."""
+        dim: int = self.student.projector.out_dim
+        return dim
+
+    def embed(self, crops: Sequence[Tensor], samples: int) -> tuple[Tensor, Tensor]:
+        """The projector's and the predictor's rows of all views, sample-major."""
+        if self.micro_batch is None:
+            outputs = [self.student(crop) for crop in crops]
+        else:
+            outputs = [embed_in_parts(self.student, crop, self.micro_batch) for crop in crops]
+        z, p = ([pair[place] for pair in outputs] for place in (0, 1))
+        return _sample_major(z, samples), _sample_major(p, samples)
+
+    def forward(
+        self,
+        crops: Sequence[Tensor],
+        graph: Graph,
+        *,
+        generator: torch.Generator | None = None,
+        parts: bool = True,
+    ) -> dict[str, Tensor]:
+        """The named parts of the loss; with parts=False its total alone, which is quicker.
+
+        Args:
+            crops: a tensor of views for each crop size, sample-major; the second branch sees the
+                first of them.
+            graph: over the samples of the batch of all ranks.
+            generator: for objectives that draw.
+            parts: whether to tell the parts apart.
+        """
+        # Every rank holds the views of its own samples; the graph is over those of all ranks.
+        samples = graph.n // world_size()
+        z, p = self.embed(crops, samples)
+        target, negatives = self._other_branch(crops, z, samples)
+        rows = p if target is not None else z
+        arguments: dict[str, Any] = {"target": target, "generator": generator}
+        if negatives is not None:
+            arguments["negatives"] = negatives
+        lifted = self._lifted(graph, len(rows) // samples)
+        if parts:
+            return self.objective.terms(rows, lifted, **arguments)
+        return {"loss": self.objective(rows, lifted, **arguments)}
+
+    def _lifted(self, graph: Graph, views: int) -> Graph:
+        """The graph over views. Identities of one size are all the same: what an objective has
+        worked out about the first, which waits for the device, serves for all."""
+        plain = graph.placeless and graph.trace() == graph.n
+        if not plain:
+            return graph.views(views)
+        return self._identities.setdefault((graph.n, views), graph.views(views))
+
+    def _other_branch(
+        self, crops: Sequence[Tensor], z: Tensor, samples: int
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """What z is compared with, and the extra negatives; the queue takes the new rows in."""
+        recipe = self.recipe
+        if recipe.teacher == "none":
+            return None, None
+        if self.teacher is not None:
+            target, _ = self.teacher(crops[0])
+        else:
+            target = z.detach()
+        if self.queue is None:
+            return target, None
+        own = target
+        negatives = None
+        if recipe.neighbors:
+            target = self.queue.nearest(own).rows
+        else:
+            negatives = self.queue.rows()
+        # One view of every sample, so that a sample is not its own neighbour twice.
+        first = own.reshape(samples, -1, own.shape[1])[:, 0]
+        self.queue.push(nn.functional.normalize(gather_rows(first.float()), dim=1))
+        return target, negatives
+
+    def follow(self, momentum: float) -> None:
+        """After a step: the teacher moves towards the student."""
+        if self.teacher is not None:
+            student = Branch(self.student.encoder, self.student.projector, None)
+            self.teacher.update(student, momentum)
+
+
+def embed_in_parts(branch: Branch, images: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """What `branch` gives for all images, holding the activations of one part at a time."""
+    outputs = [
+        checkpoint(
+            branch,
+            part,
+            use_reentrant=False,
+            # The second forward must not count in the running statistics again.
+            context_fn=lambda: (nullcontext(), frozen_statistics(branch)),
+        )
+        for part in images.split(size)
+    ]
+    z, p = zip(*outputs, strict=True)
+    return torch.cat(z), torch.cat(p)
+
+
+@contextmanager
+def frozen_statistics(module: nn.Module) -> Iterator[None]:
+    """Batch norms normalise by their batch, and remember nothing of it."""
+    norms = [part for part in module.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+
+
+def objective_class(name: str) -> type[Objective]:
+    """The objective of that name."""
+    kind = getattr(likewise.objectives, name, None)
+    if not (inspect.isclass(kind) and issubclass(kind, Objective)):
+        raise ValueError(f"objective is {name!r}: give a class of likewise.objectives")
+    return kind
+
+
+def build_objective(kind: type[Objective], options: Mapping[str, Any]) -> Objective:
+    """The objective with these arguments, or an error that names the one it does not know."""
+    try:
+        objective = kind(**options)
+    except TypeError as error:
+        known = ", ".join(inspect.signature(kind).parameters)
+        raise ValueError(f"{kind.__name__}: {error}; it takes {known}") from None
+    # The loss of every logged step is looked at instead: no read-back at every step.
+    objective.check_finite = False
+    return objective
+
+
+def _sample_major(parts: list[Tensor], samples: int) -> Tensor:
+    """Rows of several crop sizes, each sample-major, as one sample-major block."""
+    if len(parts) == 1:
+        return parts[0]
+    return torch.cat([part.reshape(samples, -1, part.shape[1]) for part in parts], dim=1).flatten(
+        0, 1
+    )

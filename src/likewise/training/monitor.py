@@ -1,0 +1,103 @@
+"""Looks at the representation while it is learned: effective rank, kNN accuracy, collapse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import lightning as L
+import torch
+from torch import Tensor
+
+from likewise.data import Images
+from likewise.evaluation import knn_accuracy
+from likewise.information import effective_rank
+from likewise.runs import Preparation, embed_images
+
+COLLAPSE = 0.02
+"""An effective rank below this share of the dimensions is called a collapse."""
+
+
+class Monitor(L.Callback):
+    """Embeds a fixed sample of images every few epochs and says how the representation is.
+
+    Args:
+        images: the sample (a few thousand), with labels where they are known.
+        preparation: how images become the encoder's input.
+        every: epochs between two looks.
+        neighbors: k of the kNN accuracy, each image against all others of the sample.
+        say: where a warning goes.
+    """
+
+    def __init__(
+        self,
+        images: Images,
+        preparation: Preparation,
+        *,
+        every: int,
+        neighbors: int = 20,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        self.images = images
+        self.preparation = preparation
+        self.every = every
+        self.neighbors = neighbors
+        self.say = say
+        self.last: dict[str, float] = {}
+        self.history: list[dict[str, float]] = []
+        self._warned = False
+
+    def on_train_epoch_end(self, trainer: L.Trainer, pl_module: Any) -> None:
+        """Look, where it is time."""
+        epoch = trainer.current_epoch + 1
+        if self.every and (epoch % self.every == 0 or epoch == trainer.max_epochs):
+            self.look(trainer, pl_module, epoch)
+
+    def look(self, trainer: L.Trainer, pl_module: Any, epoch: int) -> None:
+        """Embed the sample, and record its figures."""
+        if not trainer.is_global_zero:
+            return
+        preparation = self.preparation
+        h = embed_images(
+            pl_module.learner.encoder,
+            self.images,
+            size=preparation.size,
+            mean=preparation.mean,
+            std=preparation.std,
+            device=pl_module.device,
+        ).to(pl_module.device)
+        self.last = self.figures(h)
+        self.history.append({"epoch": epoch, **self.last})
+        for logger in trainer.loggers:
+            metrics = {f"monitor/{name}": value for name, value in self.last.items()}
+            logger.log_metrics({**metrics, "epoch": epoch}, step=trainer.global_step)
+        self._warn(h)
+
+    def figures(self, h: Tensor) -> dict[str, float]:
+        """Effective rank of the centred features, and kNN accuracy where labels are known."""
+        centred = h - h.mean(dim=0)
+        found = {"effective_rank": float(effective_rank(centred.T @ centred / len(h)))}
+        labels = self.images.labels
+        if labels is not None and (labels >= 0).sum() > 1:
+            known = torch.as_tensor(labels >= 0)
+            rows, y = h[known.to(h.device)], torch.as_tensor(labels)[known].to(h.device)
+            neighbors = min(self.neighbors, len(rows) - 1)
+            found["knn"] = float(knn_accuracy(rows, y, rows, y, k=neighbors, exclude_self=True))
+        return found
+
+    def _warn(self, h: Tensor) -> None:
+        rank, dim = self.last["effective_rank"], h.shape[1]
+        spread = float((h - h.mean(dim=0)).norm() / h.norm().clamp(min=1e-12))
+        if spread < 1e-3:
+            what = "all images get nearly the same features (full collapse)"
+        elif rank < max(2.0, COLLAPSE * dim):
+            what = f"features fill about {rank:.1f} of {dim} dimensions (dimensional collapse)"
+        else:
+            self._warned = False
+            return
+        if not self._warned:
+            self.say(
+                f"collapse: {what}. Try a lower learning rate, a larger batch, stronger views, or "
+                "a recipe with a spread term (vicreg, simclr)."
+            )
+        self._warned = True

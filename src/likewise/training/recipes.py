@@ -1,0 +1,200 @@
+"""The methods of the literature as values.
+
+Each takes its heads and objective from its paper. Learning rates are those that public benchmarks
+on small images use with 256 samples a batch; a recipe's remark says where we left the paper.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from likewise.training.recipe import Recipe
+
+RECIPES: dict[str, Recipe] = {
+    "simclr": Recipe(
+        title="SimCLR",
+        paper="Chen et al. 2020",
+        objective="NTXent",
+        options={"temperature": 0.5},
+        projector=(512, 128),
+    ),
+    "dcl": Recipe(
+        title="Decoupled contrastive learning",
+        paper="Yeh et al. 2022",
+        objective="DecoupledContrastive",
+        options={"temperature": 0.1},
+        projector=(512, 128),
+    ),
+    "balanced": Recipe(
+        title="Balanced contrastive loss",
+        paper="Lee 2025, eq. 17",
+        objective="BalancedContrastive",
+        options={"alpha": 2.0, "weight": 4.0},
+        projector=(512, 128),
+    ),
+    "generalized-nt-xent": Recipe(
+        title="Generalised NT-Xent",
+        paper="Lee 2025, section 6",
+        objective="GeneralizedNTXent",
+        options={"alpha": 2.0, "weight": 2.0},
+        projector=(512, 128),
+    ),
+    "vicreg": Recipe(
+        title="VICReg",
+        paper="Bardes et al. 2021",
+        objective="VICReg",
+        projector=(2048, 2048, 2048),
+        optimizer="lars",
+        lr=0.3,
+        weight_decay=1e-4,
+    ),
+    "barlow-twins": Recipe(
+        title="Barlow Twins",
+        paper="Zbontar et al. 2021",
+        objective="BarlowTwins",
+        projector=(2048, 2048, 2048),
+        optimizer="lars",
+        lr=0.3,
+        weight_decay=1e-4,
+    ),
+    "spectral": Recipe(
+        title="Spectral contrastive loss",
+        paper="HaoChen et al. 2021",
+        objective="SpectralContrastive",
+        projector=(1024, 1024),
+        projector_ends_normalized=True,
+    ),
+    "w-mse": Recipe(
+        title="W-MSE",
+        paper="Ermolov et al. 2021",
+        objective="WhiteningMSE",
+        options={"slice_size": 128},
+        projector=(1024, 64),
+        optimizer="adamw",
+        lr=1e-3,
+        weight_decay=1e-6,
+    ),
+    "simsiam": Recipe(
+        title="SimSiam",
+        paper="Chen & He 2021",
+        objective="NegativeCosine",
+        projector=(2048, 2048),
+        projector_ends_normalized=True,
+        predictor=(512,),
+        teacher="stopped",
+    ),
+    "byol": Recipe(
+        title="BYOL",
+        paper="Grill et al. 2020",
+        objective="BYOLRegression",
+        projector=(2048, 256),
+        predictor=(2048,),
+        teacher="momentum",
+        momentum=0.99,
+        views="byol",
+    ),
+    "moco-v2": Recipe(
+        title="MoCo v2",
+        paper="Chen et al. 2020",
+        objective="NTXent",
+        options={"temperature": 0.1},
+        projector=(512, 128),
+        teacher="momentum",
+        momentum=0.99,
+        queue=4096,
+        remark="keys of the batch are negatives too, beside those of the queue",
+    ),
+    "swav": Recipe(
+        title="SwAV",
+        paper="Caron et al. 2020",
+        objective="SwAV",
+        options={"prototypes": 512},
+        projector=(2048, 128),
+        optimizer="adamw",
+        lr=5e-4,
+        weight_decay=1e-6,
+        remark="two full views in place of multi-crop, which small images leave no room for",
+    ),
+    "nnclr": Recipe(
+        title="NNCLR",
+        paper="Dwibedi et al. 2021",
+        objective="NTXent",
+        options={"temperature": 0.1, "denominator": "all"},
+        projector=(2048, 2048, 256),
+        projector_ends_normalized=True,
+        predictor=(2048,),
+        teacher="stopped",
+        queue=4096,
+        neighbors=True,
+    ),
+    "tcr": Recipe(
+        title="Total coding rate",
+        paper="Li et al. 2022",
+        objective="TotalCodingRate",
+        options={"invariance_weight": 20.0},
+        projector=(2048, 128),
+    ),
+    "emp-ssl": Recipe(
+        title="EMP-SSL",
+        paper="Tong et al. 2023",
+        objective="EMPSSL",
+        projector=(4096, 512),
+        n_views=20,
+        optimizer="lars",
+        lr=0.3,
+        weight_decay=1e-4,
+    ),
+    "mec": Recipe(
+        title="Maximum entropy coding",
+        paper="Liu et al. 2022",
+        objective="MaximumEntropyCoding",
+        projector=(2048, 2048, 2048),
+        predictor=(512,),
+        teacher="momentum",
+        weight_decay=1e-5,
+    ),
+    "corinfomax": Recipe(
+        title="CorInfoMax",
+        paper="Ozsoy et al. 2022",
+        objective="CorInfoMax",
+        options={"momentum": 0.01},
+        projector=(2048, 2048, 64),
+    ),
+    "matrix-ssl": Recipe(
+        title="Matrix-SSL",
+        paper="Zhang et al. 2024, appendix F",
+        objective="MatrixSSL",
+        projector=(2048, 2048, 2048),
+        predictor=(512,),
+        teacher="momentum",
+        weight_decay=1e-5,
+    ),
+    "supervised-graph": Recipe(
+        title="VICReg on the graph of the labels",
+        paper="Cabannes et al. 2023, appendix C.3",
+        objective="VICReg",
+        projector=(64, 16),
+        needs_labels=True,
+    ),
+    "supervised-mse": Recipe(
+        title="Regression on the labels",
+        paper="Cabannes et al. 2023, appendix C.3",
+        objective="ClassRegression",
+        projector=(64,),
+        needs_labels=True,
+        remark="the projector ends with one output for every class",
+    ),
+}
+
+
+def recipe(name: str) -> Recipe:
+    """The recipe of that name.
+
+    >>> recipe("simclr").objective
+    'NTXent'
+    """
+    if name not in RECIPES:
+        near = difflib.get_close_matches(name, RECIPES, n=1)
+        meant = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ValueError(f"recipe is {name!r}{meant}: give one of {', '.join(RECIPES)}")
+    return RECIPES[name]

@@ -1,0 +1,304 @@
+"""From the arguments of `likewise train` to a training: every choice made, every check passed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import Progress
+
+from likewise.data import (
+    Images,
+    Source,
+    StreamedImages,
+    fits_in_memory,
+    labelled,
+    load_images,
+    open_source,
+)
+from likewise.data.statistics import channel_statistics
+from likewise.data.views import Views
+from likewise.models import build_encoder
+from likewise.runs import Preparation, Run
+from likewise.training.batches import BatchPlan, plan_batches
+from likewise.training.choices import (
+    check_numbers,
+    choose_canvas,
+    choose_encoder,
+    choose_machine,
+    choose_monitor_every,
+    choose_optimization,
+    choose_size,
+    known_labels,
+    sample_graph,
+)
+from likewise.training.fit import Machine, Outcome, fit
+from likewise.training.learner import Learner
+from likewise.training.module import Optimization
+from likewise.training.recipe import Recipe
+from likewise.training.recipes import recipe as find_recipe
+
+WATCHED = 4096
+"""Images that the monitor embeds."""
+
+
+@dataclass
+class Prepared:
+    """A training that only has to be started."""
+
+    run: Run
+    config: dict[str, Any]
+    source: Source
+    images: Images | StreamedImages
+    sample: Images
+    learner: Learner
+    views: Views
+    plan: BatchPlan
+    optimization: Optimization
+    preparation: Preparation
+    machine: Machine
+    resume: bool
+    console: Console
+
+    def train(self) -> Run:
+        """Train, and leave the run's folder behind."""
+        if _is_first_process() and not self.resume:
+            self.run.write_config(self.config)
+            self.run.write_data(self.source)
+        outcome = fit(
+            self.learner,
+            self.images,
+            self.views,
+            self.plan,
+            self.optimization,
+            run=self.run,
+            preparation=self.preparation,
+            sample=self.sample,
+            machine=self.machine,
+            seed=self.config["seed"],
+            monitor_every=self.config["monitor_every"],
+            checkpoint_minutes=self.config["checkpoint_minutes"],
+            checkpoint_steps=self.config["checkpoint_steps"],
+            log_every=self.config["log_every"],
+            loggers=self.config["logger"],
+            resume=self.resume,
+            console=self.console,
+        )
+        if _is_first_process():
+            self.run.write_summary(self._summary(outcome))
+            self.console.print(
+                f"[bold]{self.run.path}[/bold]: {outcome.images:,} views in "
+                f"{outcome.seconds:,.0f} s ({outcome.images_per_second:,.0f} images/s)",
+                highlight=False,
+            )
+        return self.run
+
+    def _summary(self, outcome: Outcome) -> dict[str, Any]:
+        return {
+            "recipe": self.config["recipe"],
+            "encoder": self.config["encoder"],
+            "data": self.source.description,
+            "images": len(self.images),
+            "broken": len(self.images.broken),
+            "epochs": self.config["epochs"],
+            "seconds": round(outcome.seconds, 2),
+            "images_per_second": round(outcome.images_per_second, 1),
+            "steady_images_per_second": round(outcome.steady_images_per_second, 1),
+            **{name: round(value, 6) for name, value in outcome.last.items()},
+            "history": outcome.history,
+        }
+
+
+def prepare(*, resume: Path | None, data: Any, out: Path | None, **options: Any) -> Prepared:
+    """Resolve the arguments of :func:`likewise.train`, open the data, and build what learns."""
+    console = Console(stderr=True)
+    if resume is not None:
+        run = Run.open(resume)
+        if not run.checkpoint.is_file():
+            raise ValueError(
+                f"{resume} holds no checkpoint to resume from: start it again with "
+                f"`likewise train --config {run.path / 'config.yaml'} --out ANOTHER`"
+            )
+        config = {**run.config, "out": str(run.path)}
+    else:
+        if data is None or out is None:
+            raise ValueError("give the images to train on and --out, the folder of the run")
+        run = Run(out)
+        if _is_first_process() and run.path.is_dir() and any(run.path.iterdir()):
+            raise ValueError(
+                f"{out} is not empty: resume its run with `likewise train --resume {out}`, "
+                "or give another --out"
+            )
+        config = {"data": data, "out": str(out), **options}
+    method = find_recipe(config["recipe"])
+    check_numbers(config)
+    source = open_source(
+        config["data"] if data is None else data,
+        image_column=config["image_column"],
+        label_column=config["label_column"],
+    )
+    # What is not a path cannot be written down; it is named, and given again to resume.
+    config["data"] = config["data"] if isinstance(config["data"], str) else source.place
+    machine = choose_machine(config)
+    config["image_size"] = size = config["image_size"] or choose_size(source, machine.device)
+    config["encoder"] = choose_encoder(config["encoder"], machine.device, size)
+    config["views"] = config["views"] or _policy(method, config["data"])
+    config["n_views"] = config["n_views"] or method.n_views
+    config["monitor_every"] = choose_monitor_every(config)
+    network = build_encoder(
+        config["encoder"],
+        stem=config["stem"],
+        pretrained=config["pretrained"] == "timm" or config["pretrained"] or False,
+        image_size=size,
+        seed=config["seed"],
+    )
+    canvas = choose_canvas(source, size)
+    images = open_images(source, canvas, config, machine, console)
+    _check_same_data(run, source) if resume is not None else None
+    _cut_batch(config, len(images), machine, console)
+    optimization = choose_optimization(method, config)
+    labels, classes = _labels(source, images, method, config)
+    graph = sample_graph(len(images), labels, config["label_weight"])
+    sample = watched(images, config["seed"])
+    mean, std = channel_statistics(sample.pixels)
+    with torch.random.fork_rng():
+        torch.manual_seed(config["seed"])
+        learner = Learner(
+            method,
+            network,
+            options=config["objective"],
+            projector=config["projector"],
+            classes=classes,
+            seed=config["seed"],
+            micro_batch=config["micro_batch"],
+        )
+    return Prepared(
+        run=run,
+        config=config,
+        source=source,
+        images=images,
+        sample=sample,
+        learner=learner,
+        views=Views(
+            config["views"], size, config["n_views"], mean=mean, std=std, canvas=canvas
+        ),
+        plan=plan_batches(
+            graph.to(_own_device(machine)),
+            len(images),
+            config["batch_size"],
+            config["seed"],
+            sampler=config["sampler"],
+        ),
+        optimization=optimization,
+        preparation=Preparation(size, mean, std),
+        machine=machine,
+        resume=resume is not None,
+        console=console,
+    )
+
+
+def open_images(
+    source: Source, canvas: int, config: dict[str, Any], machine: Machine, console: Console
+) -> Images | StreamedImages:
+    """The images in memory, or streamed where they do not fit; what is broken is said."""
+    stream = config["stream"]
+    if stream is None:
+        stream = not fits_in_memory(len(source), canvas, _own_device(machine))
+    config["stream"] = stream
+    if stream:
+        images: Images | StreamedImages = StreamedImages(source, canvas)
+    else:
+        with decoding(console) as progress:
+            images = load_images(source, canvas, progress=progress)
+    if images.broken and _is_first_process():
+        shown = [f"  {key}: {reason}" for key, reason in list(images.broken.items())[:5]]
+        more = len(images.broken) - len(shown)
+        console.print(
+            f"{len(images.broken)} broken images are left out:",
+            *shown,
+            *([f"  and {more} more"] if more else []),
+            sep="\n",
+            highlight=False,
+        )
+    return images
+
+
+@contextmanager
+def decoding(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """A bar for reading images, on a terminal."""
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading images", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def watched(images: Images | StreamedImages, seed: int) -> Images:
+    """A few thousand images to look at while training, drawn once."""
+    n = len(images)
+    if n <= WATCHED and isinstance(images, Images):
+        return images
+    index = np.sort(np.random.default_rng([seed, 13]).permutation(n)[:WATCHED])
+    if isinstance(images, Images):
+        return images.subset(index)
+    return load_images(images.source.subset(index), images.size)
+
+
+def _labels(
+    source: Source, images: Images | StreamedImages, method: Recipe, config: dict[str, Any]
+) -> tuple[np.ndarray | None, int | None]:
+    """The labels of the graph with their number of classes, by the images that were read."""
+    wanted = config["labels"]
+    if wanted is None and not method.needs_labels:
+        if config["label_weight"]:
+            raise ValueError(
+                "label_weight is given without labels: add --labels source, or a CSV file"
+            )
+        return None, None
+    if config["label_weight"] is None:
+        config["label_weight"] = 1.0 if method.needs_labels else 0.5
+    known = source if wanted in (None, "source") else labelled(source, wanted)
+    if known.labels is None:
+        raise ValueError(
+            "the images have no labels: put them into one folder a class, or give --labels FILE.csv"
+        )
+    return known_labels(known.labels[known.index_of(images.keys)], method, config)
+
+
+def _policy(method: Recipe, data: Any) -> str:
+    # A mirrored digit is no digit.
+    return "digits" if str(data).startswith("digits") else method.views
+
+
+def _cut_batch(config: dict[str, Any], n: int, machine: Machine, console: Console) -> None:
+    processes = machine.devices * machine.nodes
+    if n < config["batch_size"]:
+        config["batch_size"] = n - n % processes
+        if config["batch_size"] < 2 * processes:
+            raise ValueError(f"{n} images are too few for {processes} processes")
+        console.print(f"there are {n} images: the batch is cut to {config['batch_size']}")
+
+
+def _check_same_data(run: Run, source: Source) -> None:
+    saved = run.data_fingerprint
+    if saved is not None and saved != source.fingerprint():
+        raise ValueError(
+            f"the images are not those that {run.path} was trained on (files were added, removed "
+            "or renamed): put them back, or start a new run, with --pretrained "
+            f"{run.path / 'encoder.safetensors'}"
+        )
+
+
+def _own_device(machine: Machine) -> torch.device:
+    if machine.device == "cpu":
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+
+
+def _is_first_process() -> bool:
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", 0))) == 0

@@ -1,0 +1,344 @@
+"""`likewise train` and its neighbours as a user calls them: results, files, errors."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from PIL import Image
+
+import likewise
+from likewise.commands import main
+from likewise.runs import Run
+from tests.training.driver import pictures
+
+QUICK = [
+    "--encoder=tiny",
+    "--projector=[16,8]",
+    "--epochs=2",
+    "--batch-size=8",
+    "--device=cpu",
+    "--logger=[csv]",
+]
+
+
+def write_pictures(folder: Path, n: int = 24, classes: int = 1) -> Path:
+    for i, picture in enumerate(pictures(n)):
+        place = folder / f"class{i % classes}" if classes > 1 else folder
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(place / f"{i:03}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pictures(tmp_path_factory.mktemp("photos"), classes=2)
+
+
+@pytest.fixture(scope="module")
+def run(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "a"
+    assert main(["train", str(photos), "--out", str(out), *QUICK]) == 0
+    return out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What is said to someone whose call is refused."""
+    with pytest.raises(SystemExit) as stopped:
+        main([str(argument) for argument in arguments])
+    assert stopped.value.code == 2
+    said: str = capsys.readouterr().err
+    assert "Traceback" not in said
+    return " ".join(said.split())
+
+
+class TestTraining:
+    def test_leaves_config_encoder_checkpoint_figures_and_summary(self, run: Path) -> None:
+        names = {path.name for path in run.iterdir()}
+        assert {
+            "config.yaml",
+            "encoder.safetensors",
+            "checkpoints",
+            "metrics.csv",
+            "summary.json",
+            "data.json",
+        } <= names
+        summary = json.loads((run / "summary.json").read_text())
+        assert summary["epochs"] == 2
+        assert summary["images"] == 24
+        assert 0 <= summary["knn"] <= 1
+        assert summary["effective_rank"] > 1
+        assert not [path for path in run.rglob(".*") if path.is_file()]
+
+    def test_config_is_resolved_and_repeats_the_run(self, run: Path, tmp_path: Path) -> None:
+        config = yaml.safe_load((run / "config.yaml").read_text())
+        assert config["optimizer"] == "sgd"
+        assert config["lr"] == pytest.approx(0.12 * 8 / 256)
+        assert config["image_size"] == 16
+        again = tmp_path / "again"
+        assert main(["train", "--config", str(run / "config.yaml"), "--out", str(again)]) == 0
+        weights = [Run.open(path).encoder()[0].state_dict() for path in (run, again)]
+        assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+    def test_other_seeds_give_other_encoders(self, run: Path, photos: Path, tmp_path: Path) -> None:
+        out = tmp_path / "b"
+        assert main(["train", str(photos), "--out", str(out), "--seed=1", *QUICK]) == 0
+        weights = [Run.open(path).encoder()[0].state_dict() for path in (run, out)]
+        assert any(not torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+    def test_broken_images_are_counted_and_left_out(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        folder = write_pictures(tmp_path / "photos")
+        (folder / "broken.jpg").write_bytes(b"no image at all")
+        whole = (folder / "000.png").read_bytes()
+        (folder / "half.png").write_bytes(whole[: len(whole) // 2])
+        assert main(["train", str(folder), "--out", str(tmp_path / "run"), *QUICK]) == 0
+        assert "2 broken images are left out" in capsys.readouterr().err
+        summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+        assert (summary["images"], summary["broken"]) == (24, 2)
+
+    def test_a_few_labels_from_a_csv_go_into_the_graph(self, photos: Path, tmp_path: Path) -> None:
+        keys = [f"class{i % 2}/{i:03}.png" for i in range(6)]
+        rows = [f"{key},{'cat' if i % 2 else 'dog'}" for i, key in enumerate(keys)]
+        (tmp_path / "some.csv").write_text("key,label\n" + "\n".join(rows) + "\n")
+        out = tmp_path / "run"
+        arguments = ["--recipe=vicreg", f"--labels={tmp_path / 'some.csv'}", "--label-weight=0.25"]
+        assert main(["train", str(photos), "--out", str(out), *QUICK, *arguments]) == 0
+        assert yaml.safe_load((out / "config.yaml").read_text())["label_weight"] == 0.25
+
+    def test_labels_change_what_is_learned(self, photos: Path, tmp_path: Path) -> None:
+        encoders = []
+        for name, more in (("ssl", []), ("sup", ["--labels=source", "--label-weight=1"])):
+            out = tmp_path / name
+            assert main(["train", str(photos), "--out", str(out), *QUICK, *more]) == 0
+            encoders.append(Run.open(out).encoder()[0].state_dict())
+        assert any(not torch.equal(encoders[0][name], encoders[1][name]) for name in encoders[0])
+
+    def test_streamed_images_give_what_images_in_memory_give(
+        self, run: Path, photos: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "streamed"
+        more = ["--stream=true", "--workers=1"]
+        assert main(["train", str(photos), "--out", str(out), *QUICK, *more]) == 0
+        weights = [Run.open(path).encoder()[0].state_dict() for path in (run, out)]
+        assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+    def test_python_function_is_the_command(self, run: Path, photos: Path, tmp_path: Path) -> None:
+        trained = likewise.train(
+            str(photos),
+            out=tmp_path / "p",
+            encoder="tiny",
+            projector=[16, 8],
+            epochs=2,
+            batch_size=8,
+            device="cpu",
+            logger=["csv"],
+        )
+        weights = [opened.encoder()[0].state_dict() for opened in (Run.open(run), trained)]
+        assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+    def test_diverging_is_said_with_a_remedy(self, photos: Path, tmp_path: Path) -> None:
+        from likewise.training.module import Diverged
+
+        with pytest.raises(Diverged, match="lower the learning rate"):
+            main(["train", str(photos), "--out", str(tmp_path / "r"), *QUICK, "--lr=1e30",
+                  "--log-every=1", "--recipe=vicreg"])  # fmt: skip
+
+
+class TestAfterTraining:
+    def test_embed_writes_a_row_an_image_by_key(self, run: Path, photos: Path, tmp_path: Path):
+        out = tmp_path / "embeddings.parquet"
+        assert main(["embed", str(run), str(photos), "--out", str(out), "--device=cpu"]) == 0
+        from likewise.evaluation import read_embeddings
+
+        found = read_embeddings(out)
+        assert found.rows.shape == (24, 128)
+        assert found.keys[0] == "class0/000.png"
+
+    def test_embedding_is_the_same_whatever_comes_along(self, run: Path, photos: Path) -> None:
+        whole = likewise.embed(run, str(photos), device="cpu")
+        part = likewise.embed(run, str(photos / "class1"), device="cpu")
+        place = whole.keys.index("class1/" + part.keys[0])
+        assert np.allclose(whole.rows[place], part.rows[0], atol=1e-5)
+
+    def test_evaluate_scores_and_writes_json(self, run: Path, photos: Path) -> None:
+        arguments = ["--train", str(photos), "--test", str(photos), "--neighbors=3"]
+        more = ["--device=cpu", "--methods=[knn,linear]"]
+        assert main(["evaluate", str(run), *arguments, *more]) == 0
+        found = json.loads((run / "evaluation.json").read_text())
+        assert "knn" in json.dumps(found)
+
+    @pytest.mark.parametrize("kind", ["safetensors", "onnx"])
+    def test_export_gives_the_same_features(self, kind: str, run: Path, tmp_path: Path) -> None:
+        out = tmp_path / f"model.{kind}"
+        assert main(["export", str(run), f"--format={kind}", "--out", str(out)]) == 0
+        encoder, preparation = Run.open(run).encoder()
+        images = torch.rand(5, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+        mean, std = (torch.tensor(x)[:, None, None] for x in (preparation.mean, preparation.std))
+        with torch.no_grad():
+            expected = encoder((images - mean) / std)
+        if kind == "onnx":
+            import onnxruntime
+
+            session = onnxruntime.InferenceSession(str(out))
+            found = session.run(None, {"images": images.numpy()})[0]
+            assert np.allclose(found, expected.numpy(), atol=1e-4)
+        else:
+            from likewise.models import build_encoder
+
+            again = build_encoder("tiny", image_size=16, pretrained=out).eval()
+            with torch.no_grad():
+                assert torch.equal(again((images - mean) / std), expected)
+
+    def test_export_to_timm_loads_in_timm(self, photos: Path, tmp_path: Path) -> None:
+        import timm
+
+        out = tmp_path / "run"
+        quick = [a for a in QUICK if "encoder" not in a and "epochs" not in a]
+        resnet = ["--encoder=resnet18", "--stem=original", "--epochs=1"]
+        assert main(["train", str(photos), "--out", str(out), *quick, *resnet]) == 0
+        assert main(["export", str(out), "--format=timm", "--out", str(tmp_path / "timm")]) == 0
+        model = timm.create_model(f"local-dir:{tmp_path / 'timm'}", pretrained=True).eval()
+        encoder, _ = Run.open(out).encoder()
+        images = torch.rand(2, 3, 64, 64)
+        with torch.no_grad():
+            assert torch.allclose(model(images), encoder(images), atol=1e-5)
+
+    def test_recipes_are_listed_with_paper_and_defaults(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["recipes", "--markdown"]) == 0
+        listed = capsys.readouterr().out
+        assert "| simclr | Chen et al. 2020 | NTXent(temperature=0.5)" in listed
+        assert "matrix-ssl" in listed
+
+
+class TestBadInput:
+    def test_empty_folder(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "photos").mkdir()
+        said = refused(capsys, "train", tmp_path / "photos", "--out", tmp_path / "run", *QUICK)
+        assert "no image" in said
+        assert not (tmp_path / "run").exists()
+
+    def test_one_image(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        folder = write_pictures(tmp_path / "photos", n=1)
+        said = refused(capsys, "train", folder, "--out", tmp_path / "run", *QUICK)
+        assert "1 image" in said
+        assert not (tmp_path / "run").exists()
+
+    def test_all_images_broken(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        folder = tmp_path / "photos"
+        folder.mkdir()
+        for i in range(4):
+            (folder / f"{i}.jpg").write_bytes(b"nothing")
+        said = refused(capsys, "train", folder, "--out", tmp_path / "run", *QUICK)
+        assert "broken" in said
+        assert not (tmp_path / "run").exists()
+
+    def test_labels_that_match_no_image(
+        self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "labels.csv").write_text("key,label\nelsewhere.png,cat\n")
+        labels = f"--labels={tmp_path / 'labels.csv'}"
+        said = refused(capsys, "train", photos, "--out", tmp_path / "run", labels, *QUICK)
+        assert "elsewhere.png" in said
+        assert "class0/000.png" in said
+        assert not (tmp_path / "run").exists()
+
+    @pytest.mark.parametrize(
+        ("option", "expected"),
+        [
+            ("--recipe=simcrl", "did you mean 'simclr'"),
+            ("--encoder=resnet19", "resnet18"),
+            ("--views=simclrr", "simclr"),
+            ('--objective={"temprature": 1}', "temperature"),
+            ("--epochs=0", "epochs is 0"),
+            ("--batch-size=1", "batch_size is 1"),
+            ("--label-weight=2", "label_weight is 2"),
+            ("--label-weight=0.5", "without labels"),
+            ("--label-share=0", "label_share is 0"),
+            ("--pretrained=nowhere.safetensors", "nowhere.safetensors"),
+            ("--warmup-epochs=5", "warmup_epochs is 5"),
+            ("--optimizer=lars", "give --lr, too"),
+        ],
+    )
+    def test_options_without_meaning(
+        self,
+        option: str,
+        expected: str,
+        photos: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        name = option.split("=")[0]
+        quick = [other for other in QUICK if not other.startswith(name + "=")]
+        said = refused(capsys, "train", photos, "--out", tmp_path / "run", *quick, option)
+        assert expected in said
+        assert not (tmp_path / "run").exists()
+
+    def test_config_with_a_misspelt_key(
+        self, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        config = yaml.safe_load((run / "config.yaml").read_text())
+        config["epocs"] = config.pop("epochs")
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+        said = refused(capsys, "train", "--config", tmp_path / "config.yaml", "--out", tmp_path / "r")
+        assert "epocs" in said
+
+    def test_a_run_is_never_overwritten(
+        self, run: Path, photos: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before = (run / "encoder.safetensors").read_bytes()
+        said = refused(capsys, "train", photos, "--out", run, *QUICK)
+        assert "--resume" in said
+        assert (run / "encoder.safetensors").read_bytes() == before
+
+    def test_resume_refuses_other_images(
+        self, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        import shutil
+
+        copy = tmp_path / "run"
+        shutil.copytree(run, copy)
+        folder = write_pictures(tmp_path / "photos", n=20, classes=2)
+        config = yaml.safe_load((copy / "config.yaml").read_text())
+        config["data"] = str(folder)
+        (copy / "config.yaml").write_text(yaml.safe_dump(config))
+        said = refused(capsys, "train", "--resume", copy)
+        assert "added, removed or renamed" in said
+
+    def test_nothing_to_train_on(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "--out" in refused(capsys, "train")
+
+    def test_embed_with_what_is_no_run(
+        self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert "is no folder" in refused(capsys, "embed", tmp_path / "none", photos)
+        assert "not a run" in refused(capsys, "embed", photos, photos)
+
+    def test_disk_full_leaves_the_old_checkpoint_and_no_half_file(
+        self, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        original, calls = torch.save, [0]
+
+        def save(content: Any, path: Any) -> None:
+            calls[0] += 1
+            if calls[0] == 2:
+                Path(path).write_bytes(b"half")
+                raise OSError(errno.ENOSPC, "No space left on device")
+            original(content, path)
+
+        monkeypatch.setattr(torch, "save", save)
+        out = tmp_path / "run"
+        with pytest.raises(OSError, match="No space left"):
+            main(["train", str(photos), "--out", str(out), *QUICK, "--checkpoint-minutes=0"])
+        monkeypatch.undo()
+        assert not list((out / "checkpoints").glob(".*"))
+        assert main(["train", "--resume", str(out)]) == 0
