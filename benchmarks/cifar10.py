@@ -210,12 +210,20 @@ def page(out: Path, path: Path) -> None:
         rows = [entry for entry in found if entry["part"] == part]
         if rows:
             lines += [f"## {title}", *_table(rows, part), ""]
-    lines += [REMARKS.read_text()] if REMARKS.is_file() else []
+    lines += missing({entry["part"] + entry["name"] + str(entry["epochs"]) for entry in found})
     with write_atomically(path) as aside:
         aside.write_text("\n".join(lines).rstrip() + "\n")
 
 
-REMARKS = Path("docs/benchmarks/cifar10-remarks.md")
+def missing(there: set[str]) -> list[str]:
+    """What of the benchmark has not been run yet, so that nobody takes the page for all of it."""
+    names = [
+        f"{entry.name} ({entry.epochs} epochs)"
+        for part in ("short", "long", "spectrum")
+        for entry in entries(part)
+        if entry.part + entry.name + str(entry.epochs) not in there
+    ]
+    return ["## Not measured yet", ", ".join(names) + "."] if names else []
 
 
 def _table(rows: list[dict[str, Any]], part: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Images per second of training, end to end with augmentation, beside lightly's pipeline.
 
-    python benchmarks/throughput.py --data ../shared/data/cifar10 --out docs/benchmarks/throughput.md
+    python benchmarks/throughput.py --out docs/benchmarks/throughput.md
 
 "Images" are augmented views. Ours is `likewise train` itself; lightly's is the pipeline of its
 documentation (dataset of PIL images, SimCLRTransform, DataLoader with workers, NTXentLoss, SGD),
@@ -218,13 +218,16 @@ def write_page(folder: Path, path: Path) -> None:
             f"{found['encoder']}, batch {found['batch']} x 2 views, {found['workers']} workers for "
             f"lightly, torch {found['torch']}.",
             "",
-            "| | images/s | beside lightly's training |" + (" share of bf16 peak |" if peak else ""),
+            "| | images/s | beside lightly's training |"
+            + (" share of bf16 peak |" if peak else ""),
             "| --- | ---: | ---: |" + (" ---: |" if peak else ""),
         ]
         base = found["cases"]["lightly: training, float32"]["images_per_second"]
         for name, case in found["cases"].items():
             speed = case["images_per_second"]
-            share = f" {speed * FLOPS_PER_IMAGE / peak:.0%} |" if peak and "training" in name else ""
+            share = (
+                f" {speed * FLOPS_PER_IMAGE / peak:.0%} |" if peak and "training" in name else ""
+            )
             share = share or (" |" if peak else "")
             lines.append(f"| {name} | {speed:,.0f} | {speed / base:.1f} x |{share}")
         lines.append("")

@@ -80,11 +80,24 @@ def draw_embedding(path: Path, test: Images, spaces: dict[str, torch.Tensor]) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("demo"))
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=40)
     given = parser.parse_args()
     run_folder = given.out / "digits"
     shutil.rmtree(run_folder, ignore_errors=True)
-    run = likewise.train("digits", out=run_folder, epochs=given.epochs, device="cpu")
+    run = likewise.train(
+        "digits",
+        out=run_folder,
+        recipe="simclr",
+        objective={"temperature": 0.2},
+        projector=[64],
+        optimizer="adamw",
+        lr=0.01,
+        weight_decay=1e-4,
+        batch_size=128,
+        epochs=given.epochs,
+        device="cpu",
+        logger=["csv"],
+    )
     encoder, preparation = run.encoder()
     untrained = build_encoder(**encoder.config, seed=0).eval()
     train = load_images(open_source("digits"), preparation.size)

@@ -145,9 +145,9 @@ class TestTraining:
         assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
     def test_diverging_is_said_with_a_remedy(self, photos: Path, tmp_path: Path) -> None:
-        from likewise.training.module import Diverged
+        from likewise.training.module import DivergedError
 
-        with pytest.raises(Diverged, match="lower the learning rate"):
+        with pytest.raises(DivergedError, match="lower the learning rate"):
             main(["train", str(photos), "--out", str(tmp_path / "r"), *QUICK, "--lr=1e30",
                   "--log-every=1", "--recipe=vicreg"])  # fmt: skip
 
@@ -289,7 +289,9 @@ class TestBadInput:
         config = yaml.safe_load((run / "config.yaml").read_text())
         config["epocs"] = config.pop("epochs")
         (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
-        said = refused(capsys, "train", "--config", tmp_path / "config.yaml", "--out", tmp_path / "r")
+        said = refused(
+            capsys, "train", "--config", tmp_path / "config.yaml", "--out", tmp_path / "r"
+        )
         assert "epocs" in said
 
     def test_a_run_is_never_overwritten(

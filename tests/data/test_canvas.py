@@ -64,14 +64,6 @@ class TestMemory:
         monkeypatch.setattr(memory, "available_memory", lambda device: bytes_needed(100, 8))
         assert fits_in_memory(60, 8) and not fits_in_memory(61, 8)
 
-    def test_a_container_counts(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(memory, "Path", lambda name: tmp_path)
-        (tmp_path / "memory.max").write_text("5000\n")
-        (tmp_path / "memory.current").write_text("2000\n")
-        assert memory._container() == 3000
-        (tmp_path / "memory.max").write_text("max\n")
-        assert memory._container() is None
-
     def test_of_this_machine(self):
         free = available_memory()
         assert free is not None and 2**20 < free < 2**60

@@ -270,7 +270,9 @@ def test_cuda_agrees_with_the_cpu():
     expected = knn_scores(big, y, queries, k=200)
     with matmul_precision(torch.device("cuda"), "tf32"):  # what a user may have set
         found = knn_scores(big, y, queries, k=200, device="cuda")
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    # Round-off may exchange the last neighbour of a query or two, TF32 would move all shares.
+    differs = np.abs(found - expected).max(axis=1) > 1e-4
+    assert differs.mean() < 0.005
     again = knn_scores(big, y, queries, k=200, device="cuda")
     np.testing.assert_array_equal(again, found)
     tied = torch.eye(8, device="cuda").repeat(5000, 1)

@@ -145,6 +145,28 @@ def test_separable_without_penalty_does_not_fail():
     assert found.accuracy == 1.0 and np.isfinite(found.weight).all()
 
 
+def test_a_step_that_does_not_descend_is_no_convergence():
+    """Round-off can turn a direction round: the solver then goes on without its history."""
+    rows, y = torch.tensor(Z - Z.mean(axis=0)), torch.tensor(Y)
+    solver = LogisticRegression(rows, y, 4)
+    expected = solver.minimise(0.01, tolerance=1e-9)
+    turned = []
+
+    def line_search(*arguments):
+        if len(turned) < 1 and arguments[2].abs().sum() > 0:
+            turned.append(True)
+            arguments = (arguments[0], -arguments[1], arguments[2], -arguments[3], *arguments[4:])
+            length, gap = LogisticRegression._line_search(solver, *arguments)
+            assert (length, gap) == (0.0, float("inf"))
+            return length, gap
+        return LogisticRegression._line_search(solver, *arguments)
+
+    solver._line_search = line_search
+    found = solver.minimise(0.01, tolerance=1e-9)
+    assert turned and found.converged
+    torch.testing.assert_close(found.weight, expected.weight, atol=1e-3, rtol=1e-3)
+
+
 def test_unfinished_descent_is_said():
     found = linear_probe(Z, Y, T, TY, penalty=1e-4, iterations=2)
     assert not found.settings["converged"]
@@ -165,10 +187,18 @@ def test_rotation_changes_nothing():
 
 
 @pytest.mark.parametrize("scaling", ["feature", "global"])
-def test_scale_and_place_change_nothing(scaling):
+@pytest.mark.parametrize(("factor", "place"), [(100, 30), (1e25, 0), (1e-25, 0)])
+def test_scale_and_place_change_nothing(scaling, factor, place):
+    factor = np.float32(factor)
     plain = linear_probe(Z, Y, T, TY, scaling=scaling, penalty=0.01)
-    moved = linear_probe(100 * Z + 30, Y, 100 * T + 30, TY, scaling=scaling, penalty=0.01)
-    np.testing.assert_allclose(moved.scores(100 * T + 30), plain.scores(T), atol=2e-3)
+    rows, tests = factor * Z + place, factor * T + place
+    moved = linear_probe(rows, Y, tests, TY, scaling=scaling, penalty=0.01)
+    np.testing.assert_allclose(moved.scores(tests), plain.scores(T), atol=2e-3)
+
+
+def test_rows_too_large_to_take_as_they_are():
+    with pytest.raises(ValueError, match="the loss is not finite.*scaling='feature'"):
+        linear_probe(np.float32(1e25) * Z, Y, T, TY, scaling="none", penalty=0.01)
 
 
 def test_scale_of_a_column_changes_nothing_with_feature_scaling():
@@ -436,7 +466,11 @@ def test_bad_input(changes, message):
 def test_cuda_agrees_with_the_cpu(method):
     big, y = blobs(40000, classes=10, dim=64, spread=4.0)
     tests, truth = blobs(3000, classes=10, dim=64, spread=4.0, seed=7)
-    options = {} if method == "lbfgs" else {"epochs": 5}
+    options = {
+        "lbfgs": {},
+        "sgd": {"epochs": 5},
+        "lars": {"epochs": 20, "learning_rate": 3.0, "batch_size": 1024},
+    }[method]
     expected = linear_probe(big, y, tests, truth, method=method, **options)
     with matmul_precision(torch.device("cuda"), "tf32"):  # what a user may have set
         found = linear_probe(big, y, tests, truth, method=method, device="cuda", **options)

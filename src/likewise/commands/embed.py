@@ -26,7 +26,8 @@ def embed(
 
     Args:
         run: a folder that `likewise train` wrote.
-        data: a folder of images, Parquet files, an array, a saved Hugging Face dataset, or "digits".
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
+            "digits".
         out: the Parquet file to write.
         image_column: of Parquet files and datasets.
         label_column: of Parquet files and datasets.

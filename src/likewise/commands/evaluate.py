@@ -51,8 +51,8 @@ def evaluate(
     from rich.console import Console
 
     from likewise.evaluation import evaluate_embeddings
-    from likewise.runs import write_atomically
     from likewise.evaluation.embedded import choose_device, rows_of
+    from likewise.runs import write_atomically
 
     console = Console()
     try:

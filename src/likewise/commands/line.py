@@ -2,11 +2,13 @@
 
 A verb is one typed function. Parameters before the ``*`` are positional, flags are switches, and
 the rest are options; ``--config FILE`` reads any of them from YAML. A verb that returns a number
-returns the exit code; what others return is for those who call them from Python. What is heavy is imported inside the functions, so that ``--help`` is quick.
+returns the exit code; what others return is for those who call them from Python. What is heavy is
+imported inside the functions, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -83,7 +85,8 @@ def verb_parser(function: Callable[..., Any]) -> ArgumentParser:
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             by_hand.add(name)
-            absent = {"nargs": "?", "default": parameter.default}
+            # Suppressed, so that one which is not given does not undo what a config says.
+            absent: dict[str, Any] = {"nargs": "?", "default": argparse.SUPPRESS}
             needed = parameter.default is parameter.empty
             parser.add_argument(
                 name, type=types[name], help=helps.get(name), **({} if needed else absent)

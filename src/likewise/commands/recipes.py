@@ -17,17 +17,19 @@ def recipes(*, markdown: bool = False) -> None:
     header = ("recipe", "paper", "objective", "heads", "second branch", "views", "optimiser")
     rows = []
     for name, recipe in RECIPES.items():
-        options = ", ".join(f"{key}={value:g}" for key, value in recipe.options.items())
+        options = ", ".join(f"{key}={value}" for key, value in recipe.options.items())
         heads = "-".join(map(str, recipe.projector))
         if recipe.predictor is not None:
             heads += f" + predictor {'-'.join(map(str, recipe.predictor))}"
         branch = {"none": "", "stopped": "stop-gradient", "momentum": f"teacher {recipe.momentum}"}
+        power = recipe.dimension_power
+        times = f", x d^{power}" if power else ""
         second = branch[recipe.teacher] + (f", queue {recipe.queue}" if recipe.queue else "")
         rows.append(
             (
                 name,
                 recipe.paper,
-                f"{recipe.objective}({options})",
+                f"{recipe.objective}({options}){times}",
                 heads,
                 second,
                 f"{recipe.n_views} x {recipe.views}",
@@ -40,7 +42,11 @@ def recipes(*, markdown: bool = False) -> None:
         for row in rows:
             print("| " + " | ".join(row) + " |")
         return
-    table = Table(*header, caption="learning rates are for 256 images a batch, and grow with it")
+    table = Table(
+        *header,
+        caption="learning rates are for 256 images a batch, and grow with it; x d^p: the loss is "
+        "multiplied by dimensions ** p",
+    )
     for row in rows:
         table.add_row(*row)
     Console().print(table)

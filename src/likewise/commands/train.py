@@ -61,7 +61,8 @@ def train(
     encoder, the checkpoint, the figures and the arguments, all of them.
 
     Args:
-        data: a folder of images, Parquet files, an array, a saved Hugging Face dataset, or "digits".
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
+            "digits".
         out: the folder of the run; it must not hold another one.
         recipe: the method; `likewise recipes` lists them.
         encoder: any model of timm, "tiny" (for a CPU), or "auto".
@@ -75,7 +76,8 @@ def train(
         label_share: use this share of the labels, drawn at random by the seed.
         views: the augmentation policy, in place of the recipe's.
         n_views: views of every image in a batch, in place of the recipe's.
-        objective: arguments of the objective, over the recipe's: --objective '{"temperature": 0.2}'.
+        objective: arguments of the objective, over the recipe's:
+            --objective '{"temperature": 0.2}'.
         projector: widths of the projector, in place of the recipe's: --projector '[2048, 128]'.
         epochs: passes over the images.
         batch_size: images (not views) of a step, over all processes.

@@ -4,6 +4,7 @@ What the views of this room export lies in :mod:`likewise.data.views`, and is im
 """
 
 from likewise.data.arrays import ArraySource
+from likewise.data.available import available_memory
 from likewise.data.built_in import digits
 from likewise.data.decoding import decode
 from likewise.data.folder import FolderSource
@@ -11,14 +12,13 @@ from likewise.data.hugging_face import HuggingFaceSource
 from likewise.data.images import Images, load_images
 from likewise.data.keys import Keyed
 from likewise.data.labels import labelled, read_label_file
-from likewise.data.memory import available_memory, bytes_needed, fits_in_memory
+from likewise.data.memory import bytes_needed, fits_in_memory
 from likewise.data.opening import open_source
 from likewise.data.parquet import ParquetSource
 from likewise.data.resizing import canvas
 from likewise.data.source import BrokenImage, Source
+from likewise.data.statistics import channel_statistics, usual_size
 from likewise.data.stream import StreamedImages
-
-# --- views: helper B's place. `likewise.data.views` exports itself; nothing is imported here. ---
 
 __all__ = [
     "ArraySource",
@@ -33,6 +33,7 @@ __all__ = [
     "available_memory",
     "bytes_needed",
     "canvas",
+    "channel_statistics",
     "decode",
     "digits",
     "fits_in_memory",
@@ -40,4 +41,5 @@ __all__ = [
     "load_images",
     "open_source",
     "read_label_file",
+    "usual_size",
 ]

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from typing_extensions import Self
 
+from likewise.data.available import available_memory
 from likewise.data.keys import Indices, Keyed
-from likewise.data.memory import FULL, available_memory, bytes_needed, in_words
+from likewise.data.memory import FULL, bytes_needed, in_words
 from likewise.data.resizing import DETAIL, canvas, check_size
 from likewise.data.source import BrokenImage, Source, count
 
@@ -95,7 +96,7 @@ def load_images(
     if workers < 0:
         raise ValueError(f"workers is {workers}: give 0 (automatic) or more threads")
     n = len(source)
-    check_enough(n, at_least, source, {})
+    check_enough(n, max(1, at_least), source, {})
     need, free = bytes_needed(n, size), available_memory()
     if free is not None and need > FULL * free:
         raise ValueError(
@@ -149,7 +150,7 @@ def _cores() -> int:
 
 def check_enough(n: int, at_least: int, source: Source, broken: dict[str, str]) -> None:
     """An error that says what is wrong, where fewer than `at_least` images can be read."""
-    if n >= max(1, at_least):
+    if n >= at_least:
         return
     if not broken:
         raise ValueError(f"{source.place} has {count(n, 'image')}: give at least {at_least}")

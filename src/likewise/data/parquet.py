@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from likewise.data.available import available_memory
 from likewise.data.columns import Columns, find_columns, labels_of
 from likewise.data.decoding import decode
 from likewise.data.folder import SPLITS
 from likewise.data.labels import natural_order
-from likewise.data.memory import FULL, available_memory, in_words
+from likewise.data.memory import FULL, in_words
 from likewise.data.source import Source
 
 if TYPE_CHECKING:

@@ -7,14 +7,15 @@ r"""Multinomial logistic regression on all rows at once.
 by L-BFGS (Liu and Nocedal 1989) with three things that suit this problem. The penalty does not
 mind a rotation, so rows are turned to their principal axes, where the covariance of the rows is a
 diagonal matrix; times the mean of p (1 - p), and with the penalty, it stands for the Hessian until
-moves tell more (Boehning 1992 has 1/2 in place of that mean, as a bound). Logits
-are linear in the step, so a line search reads them and never the rows: an iteration costs two
-products with the rows, however many steps it tries. And the device is waited for once for each
-step tried. Logits have a row per class: with few classes that is many times faster on a CPU.
+moves tell more (Boehning 1992 has 1/2 in place of that mean, as a bound). Logits are linear in the
+step, so a line search reads them and never the rows: an iteration costs two products with the
+rows, however many lengths it tries, and waits for the device once for each of them. And logits
+have a row per class, which on a CPU is many times faster with few classes.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import NamedTuple
 
@@ -27,6 +28,11 @@ HISTORY = 10
 TRIES = 20
 LARGEST_EIGENPROBLEM = 8192
 """Beyond this width the axes are left as they are: their eigenvectors would cost more."""
+
+TOO_LARGE = (
+    "the loss is not finite: the rows are too large for float32; use scaling='feature' or "
+    "'global', or divide them by a number"
+)
 
 LOGITS_AT_ONCE = {"cpu": 2**18, "cuda": 2**26}
 
@@ -56,7 +62,10 @@ def principal_axes(rows: Tensor) -> Axes:
         if d > n:
             directions = torch.linalg.qr(rows.T).Q
             rows = rows @ directions
-        turn = torch.linalg.eigh((rows.T @ rows).double()).eigenvectors.to(rows.dtype)
+        gram = rows.T @ rows
+        if not bool(torch.isfinite(gram).all()):
+            raise ValueError(TOO_LARGE)
+        turn = torch.linalg.eigh(gram.double()).eigenvectors.to(rows.dtype)
         return Axes(rows @ turn, turn if directions is None else directions @ turn)
 
 
@@ -126,6 +135,8 @@ class LogisticRegression:
             step = -_two_loops(gradient, pairs, diagonal)
             change = self._product(step)
             length, gap = self._line_search(logits, change, weight, step, penalties, gradient)
+            if math.isnan(gap):
+                raise ValueError(TOO_LARGE)
             if gap <= tolerance:
                 return Minimum(weight, gap, iteration, True)
             if length == 0.0:
@@ -188,7 +199,8 @@ class LogisticRegression:
             if attempt == 0:
                 slope_at_0, gap = first, -first / 2
                 if not slope_at_0 < 0:
-                    return 0.0, max(gap, 0.0)
+                    # A step that does not descend says nothing of the gap, unless nothing is left.
+                    return 0.0, float("inf") if slope_at_0 > 0 else gap
             change_of_loss += length * cross + length**2 * square / 2
             slope += cross + length * square
             bend += square

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -48,40 +49,60 @@ def train_linear(
     """
     n, device = len(rows), rows.device
     generator = torch.Generator(device).manual_seed(seed)
-    weight = 0.01 * torch.randn(n_classes, rows.shape[1], generator=generator, device=device)
-    offset = torch.zeros(n_classes, device=device)
+    start = 0.01 * torch.randn(n_classes, rows.shape[1], generator=generator, device=device)
+    # The offset is the weight of a column of ones.
+    weight = torch.cat([start, start.new_zeros(n_classes, 1)], dim=1)
+    rows = torch.cat([rows, rows.new_ones(n, 1)], dim=1)
     batch_size = min(batch_size, n)
-    highest = learning_rate * batch_size / 256
-    descent = _optimizer(optimizer, weight, offset, highest, momentum, weight_decay)
+    descend = (_sgd if optimizer == "sgd" else _lars)(weight, momentum, weight_decay)
+    minus_one = -rows.new_ones(batch_size, 1)
     step, steps = 0, epochs * math.ceil(n / batch_size)
     with matmul_precision(device, "ieee"):
         for _ in range(epochs):
             order = torch.randperm(n, generator=generator, device=device)
-            for x, y in zip(
-                rows[order].split(batch_size), labels[order].split(batch_size), strict=True
-            ):
-                residual = torch.addmm(offset, x, weight.T).softmax(dim=1)
-                ones = residual.new_ones(1, 1).expand(len(y), 1)
-                residual.scatter_add_(1, y[:, None], -ones).div_(len(y))
-                weight.grad, offset.grad = residual.T @ x, residual.sum(dim=0)
-                for group in descent.param_groups:
-                    group["lr"] = highest * (1 + math.cos(math.pi * step / steps)) / 2
-                descent.step()
+            xs, ys = rows[order].split(batch_size), labels[order][:, None].split(batch_size)
+            for x, y in zip(xs, ys, strict=True):
+                cosine = (1 + math.cos(math.pi * step / steps)) / 2
+                residual = (x @ weight.T).softmax(dim=1).scatter_add_(1, y, minus_one[: len(y)])
+                descend(residual, x, cosine * learning_rate * batch_size / 256)
                 step += 1
-    if not bool(torch.isfinite(weight).all() & torch.isfinite(offset).all()):
+    if not bool(torch.isfinite(weight).all()):
         raise ValueError(
             f"learning_rate is {learning_rate}: training has diverged; give a smaller one"
         )
-    return weight, offset
+    return weight[:, :-1], weight[:, -1]
 
 
-def _optimizer(
-    name: str, weight: Tensor, offset: Tensor, lr: float, momentum: float, weight_decay: float
-) -> torch.optim.Optimizer:
-    if name == "sgd":
-        return torch.optim.SGD([weight, offset], lr, momentum=momentum, weight_decay=weight_decay)
+Descent = Callable[[Tensor, Tensor, float], None]
+"""Takes a step, given what the probabilities are beside the labels, the rows, and its size."""
+
+
+def _sgd(weight: Tensor, momentum: float, weight_decay: float) -> Descent:
+    """As torch.optim.SGD, in two operations: most of its time would be spent in between."""
+    velocity = torch.zeros_like(weight)
+
+    def descend(residual: Tensor, x: Tensor, rate: float) -> None:
+        velocity.addmm_(residual.T, x, beta=momentum, alpha=1 / len(x))
+        if weight_decay:
+            velocity.add_(weight, alpha=weight_decay)
+        weight.add_(velocity, alpha=-rate)
+
+    return descend
+
+
+def _lars(weight: Tensor, momentum: float, weight_decay: float) -> Descent:
     from likewise.optimizers import LARS
 
+    slopes, offset = weight[:, :-1], weight[:, -1]
     # An offset that starts at 0 has no length to follow: it takes plain steps.
-    groups = [{"params": [weight]}, {"params": [offset], "adapt": False, "weight_decay": 0.0}]
-    return LARS(groups, lr, momentum=momentum, weight_decay=weight_decay)
+    groups = [{"params": [slopes]}, {"params": [offset], "adapt": False, "weight_decay": 0.0}]
+    optimizer = LARS(groups, lr=0.0, momentum=momentum, weight_decay=weight_decay)
+
+    def descend(residual: Tensor, x: Tensor, rate: float) -> None:
+        gradient = residual.T @ x / len(x)
+        slopes.grad, offset.grad = gradient[:, :-1], gradient[:, -1]
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+
+    return descend

@@ -185,10 +185,16 @@ def _inverse_scale(rows: Tensor, mean: Tensor, scaling: Scaling) -> Tensor:
     """1 / deviation, and 0 for columns that are constant but for round-off."""
     if scaling == "none":
         return torch.ones_like(mean)
-    variance = (rows - mean).square_().mean(dim=0, dtype=torch.float64)
+    centred = rows - mean
+    # Divided by their greatest first: squares would overflow or vanish in float32.
+    greatest = centred.abs().amax(dim=0)
+    if scaling == "global":
+        greatest = greatest.amax().expand_as(greatest)
+    shares = centred.div_(greatest.clamp_min(torch.finfo(rows.dtype).tiny)).square_()
+    variance = shares.mean(dim=0, dtype=torch.float64)
     if scaling == "global":
         variance = variance.mean().expand_as(variance)
-    deviation = variance.sqrt()
+    deviation = greatest.double() * variance.sqrt()
     varies = deviation > 4 * torch.finfo(rows.dtype).eps * mean.abs()
     return torch.where(varies, 1 / deviation, 0.0).float()
 

@@ -62,6 +62,11 @@ class FactoredGraph(Graph):
         """Whether this is the identity, which holds nothing."""
         return self.labels is None and self.codes is None and self.scale is None
 
+    @property
+    def is_identity(self) -> bool:  # type: ignore[override]
+        """Whether every sample is alike to itself, with weight 1, and to nobody else."""
+        return self.placeless and self.middle is None and self.weight == 1.0
+
     @cached_property
     def nonnegative(self) -> bool:  # type: ignore[override]
         """Whether no factor is negative."""

@@ -44,6 +44,9 @@ class Kind(ABC):
     placeless: bool = False
     """Whether the graph holds no arrays that would tie it to a device."""
 
+    is_identity: bool = False
+    """Whether this is known to be the identity, without a look at any array."""
+
     __array_ufunc__ = None  # a NumPy number times a graph is a graph
 
     @property

@@ -55,4 +55,6 @@ class ClassRegression(Objective):
         known = labels >= 0
         target = torch.nn.functional.one_hot(labels.clamp(min=0), self.classes).to(batch.z.dtype)
         error = ((batch.z - target).square().sum(dim=1) * known).sum()
-        return {"regression": error if self.reduction == "sum" else error / known.sum().clamp(min=1)}
+        return {
+            "regression": error if self.reduction == "sum" else error / known.sum().clamp(min=1)
+        }

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from likewise.models import Encoder
 
 Format = Literal["safetensors", "timm", "onnx"]
-DEFAULTS: dict[str, str] = {"safetensors": "model.safetensors", "timm": "timm", "onnx": "model.onnx"}
+DEFAULTS: dict[str, str] = {
+    "safetensors": "model.safetensors",
+    "timm": "timm",
+    "onnx": "model.onnx",
+}
 
 
 def write_export(run: Run, format: Format, out: Path) -> Path:
@@ -50,7 +54,9 @@ def _write_timm(encoder: Encoder, preparation: Preparation, out: Path) -> None:
     from safetensors.torch import save_file
 
     if encoder.name == "tiny":
-        raise ValueError("the encoder is 'tiny', which timm does not have: export safetensors or onnx")
+        raise ValueError(
+            "the encoder is 'tiny', which timm does not have: export safetensors or onnx"
+        )
     if encoder.config["stem"] == "small":
         # timm's own arguments have no stem without max-pool: say so in the file, not in silence.
         note = (
@@ -91,6 +97,9 @@ def _write_timm(encoder: Encoder, preparation: Preparation, out: Path) -> None:
 class _Prepared(torch.nn.Module):
     """Images with values from 0 to 1 go in: the file needs no word about mean and deviation."""
 
+    mean: torch.Tensor
+    std: torch.Tensor
+
     def __init__(self, encoder: Encoder, preparation: Preparation) -> None:
         super().__init__()
         self.encoder = encoder
@@ -107,7 +116,9 @@ def _write_onnx(encoder: Encoder, preparation: Preparation, out: Path) -> None:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError as error:
-        raise ImportError("ONNX export needs onnx and onnxscript: pip install likewise[onnx]") from error
+        raise ImportError(
+            "ONNX export needs onnx and onnxscript: pip install likewise[onnx]"
+        ) from error
     example = torch.rand(2, 3, preparation.size, preparation.size)
     batch = torch.export.Dim("batch", min=1)
     with write_atomically(out) as aside:

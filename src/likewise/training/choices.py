@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from likewise.data import Source
-from likewise.data.statistics import usual_size
+from likewise.data import Source, usual_size
 from likewise.graph import Graph
 from likewise.optimizers import scaled_lr
 from likewise.training.fit import Machine
@@ -138,6 +137,7 @@ def choose_optimization(method: Recipe, config: dict[str, Any]) -> Optimization:
         ),
         epochs=epochs,
         warmup_epochs=warmup,
+        trust_coefficient=method.trust_coefficient,
     )
     config.update(
         optimizer=chosen.name,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from likewise.data.available import available_memory
 from likewise.data.memory import in_words
 from likewise.training.activations import estimate_activations
-from likewise.training.available import available_memory
 
 __all__ = ["Estimate", "available_memory", "estimate_activations", "estimate_memory", "in_time"]
 

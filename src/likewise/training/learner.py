@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from likewise.training.recipe import Recipe
 class Branch(nn.Module):
     """Encoder, projector and, where there is one, predictor: from images to embeddings."""
 
-    def __init__(self, encoder: nn.Module, projector: nn.Module, predictor: nn.Module | None):
+    def __init__(self, encoder: nn.Module, projector: MLP, predictor: MLP | None) -> None:
         super().__init__()
         self.encoder = encoder
         self.projector = projector
@@ -39,7 +39,7 @@ class Learner(nn.Module):
 
     Args:
         recipe: the method.
-        encoder: a module with `dim`, from images (n, 3, s, s) to features (n, dim).
+        encoder: any module with `dim`, from images (n, 3, s, s) to features (n, dim).
         options: arguments of the objective, over those of the recipe.
         projector: widths in place of the recipe's.
         classes: how many classes the labels have, for recipes that regress on them.
@@ -82,7 +82,7 @@ class Learner(nn.Module):
                     "give labels (folder names, a column, or a CSV file)"
                 )
             widths.append(classes)
-        head = MLP([encoder.dim, *widths], last_norm=recipe.projector_ends_normalized)
+        head = MLP([cast(int, encoder.dim), *widths], last_norm=recipe.projector_ends_normalized)
         predictor = None
         if recipe.predictor is not None:
             predictor = MLP([head.out_dim, *recipe.predictor, head.out_dim])
@@ -107,8 +107,7 @@ class Learner(nn.Module):
     @property
     def dim(self) -> int:
         """The dimensions in which rows are compared."""
-        dim: int = self.student.projector.out_dim
-        return dim
+        return self.student.projector.out_dim
 
     def embed(self, crops: Sequence[Tensor], samples: int) -> tuple[Tensor, Tensor]:
         """The projector's and the predictor's rows of all views, sample-major."""
@@ -146,14 +145,18 @@ class Learner(nn.Module):
             arguments["negatives"] = negatives
         lifted = self._lifted(graph, len(rows) // samples)
         if parts:
-            return self.objective.terms(rows, lifted, **arguments)
-        return {"loss": self.objective(rows, lifted, **arguments)}
+            terms = self.objective.terms(rows, lifted, **arguments)
+        else:
+            terms = {"loss": self.objective(rows, lifted, **arguments)}
+        if not self.recipe.dimension_power:
+            return terms
+        scale = float(self.dim) ** self.recipe.dimension_power
+        return {name: scale * term for name, term in terms.items()}
 
     def _lifted(self, graph: Graph, views: int) -> Graph:
         """The graph over views. Identities of one size are all the same: what an objective has
         worked out about the first, which waits for the device, serves for all."""
-        plain = graph.placeless and graph.trace() == graph.n
-        if not plain:
+        if not graph.is_identity:
             return graph.views(views)
         return self._identities.setdefault((graph.n, views), graph.views(views))
 

@@ -16,7 +16,7 @@ from likewise.data import Images, StreamedImages
 from likewise.data.views import Parameters, Views
 from likewise.distributed import rank, world_size
 from likewise.models import momentum_schedule
-from likewise.optimizers import build_optimizer, warmup_cosine
+from likewise.optimizers import OptimizerName, build_optimizer, warmup_cosine
 from likewise.training.batches import BatchPlan
 from likewise.training.learner import Learner
 
@@ -28,15 +28,16 @@ DRAWN_AT_A_TIME = 8
 class Optimization:
     """How weights move: optimiser, learning rate and how long."""
 
-    name: str
+    name: OptimizerName
     lr: float
     weight_decay: float
     epochs: int
     warmup_epochs: float
     momentum: float = 0.9
+    trust_coefficient: float = 0.001
 
 
-class Diverged(RuntimeError):
+class DivergedError(RuntimeError):
     """The loss is no number any more."""
 
 
@@ -122,6 +123,7 @@ class TrainingModule(L.LightningModule):
             lr=settings.lr,
             weight_decay=settings.weight_decay,
             momentum=settings.momentum,
+            trust_coefficient=settings.trust_coefficient,
         )
         warmup = round(settings.warmup_epochs * len(self.plan))
         schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -185,7 +187,7 @@ class TrainingModule(L.LightningModule):
     def _look(self, loss: Tensor, terms: dict[str, Tensor], step: int) -> None:
         values = torch.stack([loss.detach(), *(term.detach() for term in terms.values())]).tolist()
         if not all(value == value and abs(value) != float("inf") for value in values):
-            raise Diverged(
+            raise DivergedError(
                 f"the loss is {values[0]} at step {step}: lower the learning rate "
                 f"(it is {self.optimization.lr:g}), or use precision 32"
             )

@@ -22,8 +22,8 @@ class Recipe:
         title: the method's name as its authors write it.
         paper: who made it.
         objective: a class of :mod:`likewise.objectives`.
-        options: the arguments of the objective. `dim` and `classes`, where it has them, are filled in
-            by the learner.
+        options: the arguments of the objective; the learner fills in `dim` and `classes` where
+            it has them.
         projector: widths of the layers after the encoder; () compares the encoder's own output.
         projector_ends_normalized: whether a batch norm follows the projector's last layer.
         predictor: hidden widths of the student's extra head, which ends with the projector's
@@ -38,6 +38,10 @@ class Recipe:
         optimizer: "sgd", "lars" or "adamw".
         lr: learning rate for 256 samples a batch; it grows in proportion to the batch.
         weight_decay: not applied to biases and normalisation.
+        trust_coefficient: of LARS.
+        dimension_power: the loss is multiplied by dimensions ** power. Objectives keep sums over
+            dimensions; -1 gives the means that a paper's learning rate is for, and 1 undoes a
+            mean over dimensions.
         needs_labels: whether it is of use only with labels in the graph.
         remark: what differs from the paper, and why.
     """
@@ -58,6 +62,8 @@ class Recipe:
     optimizer: Literal["sgd", "lars", "adamw"] = "sgd"
     lr: float = 0.12
     weight_decay: float = 5e-4
+    trust_coefficient: float = 0.001
+    dimension_power: int = 0
     needs_labels: bool = False
     remark: str = ""
 

@@ -47,6 +47,8 @@ RECIPES: dict[str, Recipe] = {
         optimizer="lars",
         lr=0.3,
         weight_decay=1e-4,
+        trust_coefficient=0.02,
+        dimension_power=-1,
     ),
     "barlow-twins": Recipe(
         title="Barlow Twins",
@@ -56,13 +58,17 @@ RECIPES: dict[str, Recipe] = {
         optimizer="lars",
         lr=0.3,
         weight_decay=1e-4,
+        trust_coefficient=0.02,
+        dimension_power=-1,
     ),
     "spectral": Recipe(
         title="Spectral contrastive loss",
         paper="HaoChen et al. 2021",
         objective="SpectralContrastive",
-        projector=(1024, 1024),
-        projector_ends_normalized=True,
+        projector=(1024, 256),
+        optimizer="adamw",
+        lr=5e-4,
+        weight_decay=1e-4,
     ),
     "w-mse": Recipe(
         title="W-MSE",
@@ -82,6 +88,7 @@ RECIPES: dict[str, Recipe] = {
         projector_ends_normalized=True,
         predictor=(512,),
         teacher="stopped",
+        lr=0.25,
     ),
     "byol": Recipe(
         title="BYOL",
@@ -92,6 +99,7 @@ RECIPES: dict[str, Recipe] = {
         teacher="momentum",
         momentum=0.99,
         views="byol",
+        lr=0.25,
     ),
     "moco-v2": Recipe(
         title="MoCo v2",
@@ -133,6 +141,7 @@ RECIPES: dict[str, Recipe] = {
         objective="TotalCodingRate",
         options={"invariance_weight": 20.0},
         projector=(2048, 128),
+        lr=0.03,
     ),
     "emp-ssl": Recipe(
         title="EMP-SSL",
@@ -143,6 +152,8 @@ RECIPES: dict[str, Recipe] = {
         optimizer="lars",
         lr=0.3,
         weight_decay=1e-4,
+        trust_coefficient=0.02,
+        dimension_power=-1,
     ),
     "mec": Recipe(
         title="Maximum entropy coding",
@@ -152,6 +163,7 @@ RECIPES: dict[str, Recipe] = {
         predictor=(512,),
         teacher="momentum",
         weight_decay=1e-5,
+        dimension_power=-1,
     ),
     "corinfomax": Recipe(
         title="CorInfoMax",
@@ -159,15 +171,18 @@ RECIPES: dict[str, Recipe] = {
         objective="CorInfoMax",
         options={"momentum": 0.01},
         projector=(2048, 2048, 64),
+        dimension_power=-1,
     ),
     "matrix-ssl": Recipe(
         title="Matrix-SSL",
         paper="Zhang et al. 2024, appendix F",
         objective="MatrixSSL",
-        projector=(2048, 2048, 2048),
+        projector=(512, 512, 512),
         predictor=(512,),
         teacher="momentum",
         weight_decay=1e-5,
+        dimension_power=1,
+        lr=0.03,
     ),
     "supervised-graph": Recipe(
         title="VICReg on the graph of the labels",
@@ -175,6 +190,7 @@ RECIPES: dict[str, Recipe] = {
         objective="VICReg",
         projector=(64, 16),
         needs_labels=True,
+        dimension_power=-1,
     ),
     "supervised-mse": Recipe(
         title="Regression on the labels",

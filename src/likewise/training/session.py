@@ -18,12 +18,12 @@ from likewise.data import (
     Images,
     Source,
     StreamedImages,
+    channel_statistics,
     fits_in_memory,
     labelled,
     load_images,
     open_source,
 )
-from likewise.data.statistics import channel_statistics
 from likewise.data.views import Views
 from likewise.models import build_encoder
 from likewise.runs import Preparation, Run
@@ -44,6 +44,7 @@ from likewise.training.learner import Learner
 from likewise.training.module import Optimization
 from likewise.training.recipe import Recipe
 from likewise.training.recipes import recipe as find_recipe
+from likewise.training.rehearsal import rehearse
 
 WATCHED = 4096
 """Images that the monitor embeds."""
@@ -66,6 +67,36 @@ class Prepared:
     machine: Machine
     resume: bool
     console: Console
+
+    def announce(self) -> None:
+        """Say what will be done and what it takes; refuse what will not fit."""
+        config, machine = self.config, self.machine
+        device = _own_device(machine)
+        steps = len(self.plan) * self.optimization.epochs
+        estimate = rehearse(
+            self.learner,
+            self.views,
+            self.sample.pixels,
+            self.optimization,
+            batch_size=self.plan.batch_size,
+            steps=steps,
+            # On a CPU the images are in memory already.
+            bytes_data=_bytes_on(device, self.images),
+            machine=machine,
+            device=device,
+        )
+        self.console.print(
+            f"{config['recipe']} on {self.source.description}: {config['encoder']}, "
+            f"{self.preparation.size} x {self.preparation.size} pixels, batch "
+            f"{self.plan.batch_size} x {self.views.n_views} views ({self.plan.reason}), "
+            f"{self.optimization.epochs} epochs, {steps:,} steps",
+            estimate.text(),
+            sep="\n",
+            soft_wrap=True,
+            highlight=False,
+        )
+        if not estimate.fits and not config["force"]:
+            raise ValueError(f"{estimate.text()} --force trains all the same.")
 
     def train(self) -> Run:
         """Train, and leave the run's folder behind."""
@@ -179,22 +210,20 @@ def prepare(*, resume: Path | None, data: Any, out: Path | None, **options: Any)
             seed=config["seed"],
             micro_batch=config["micro_batch"],
         )
-    return Prepared(
+    prepared = Prepared(
         run=run,
         config=config,
         source=source,
         images=images,
         sample=sample,
         learner=learner,
-        views=Views(
-            config["views"], size, config["n_views"], mean=mean, std=std, canvas=canvas
-        ),
+        views=Views(config["views"], size, config["n_views"], mean=mean, std=std, canvas=canvas),
         plan=plan_batches(
             graph.to(_own_device(machine)),
             len(images),
             config["batch_size"],
             config["seed"],
-            sampler=config["sampler"],
+            sampler=_sampler(method, config),
         ),
         optimization=optimization,
         preparation=Preparation(size, mean, std),
@@ -202,6 +231,9 @@ def prepare(*, resume: Path | None, data: Any, out: Path | None, **options: Any)
         resume=resume is not None,
         console=console,
     )
+    if _is_first_process():
+        prepared.announce()
+    return prepared
 
 
 def open_images(
@@ -270,6 +302,14 @@ def _labels(
     return known_labels(known.labels[known.index_of(images.keys)], method, config)
 
 
+def _sampler(method: Recipe, config: dict[str, Any]) -> Any:
+    # Regression on labels takes them as they are: weights would not be labels any more.
+    regresses = method.objective == "ClassRegression"
+    if regresses and config["sampler"] == "graph-aware":
+        raise ValueError(f"sampler is 'graph-aware', which {method.title!r} has no use for")
+    return "shuffled" if regresses else config["sampler"]
+
+
 def _policy(method: Recipe, data: Any) -> str:
     # A mirrored digit is no digit.
     return "digits" if str(data).startswith("digits") else method.views
@@ -292,6 +332,11 @@ def _check_same_data(run: Run, source: Source) -> None:
             "or renamed): put them back, or start a new run, with --pretrained "
             f"{run.path / 'encoder.safetensors'}"
         )
+
+
+def _bytes_on(device: torch.device, images: Images | StreamedImages) -> int:
+    held = isinstance(images, Images) and device.type != "cpu"
+    return images.pixels.nbytes if held and isinstance(images, Images) else 0
 
 
 def _own_device(machine: Machine) -> torch.device:

@@ -73,14 +73,13 @@ POLICIES: dict[str, Policy] = {
     ),
     # Ours: a mirrored 2 is no 2, and a 6 turned far enough is a 9.
     "digits": Policy(
-        crop_scale=(0.4, 1.0),
-        rotation=15.0,
-        jitter=0.8,
+        crop_scale=(0.3, 1.0),
+        jitter=1.0,
         brightness=0.4,
         contrast=0.4,
         saturation=0.4,
-        hue=0.1,
-        grayscale=0.2,
+        hue=0.5,
+        grayscale=0.4,
     ),
 }
 

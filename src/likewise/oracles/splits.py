@@ -1,0 +1,79 @@
+"""Labelled rows to simulate with: scikit-learn's digits, or an embeddings file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+TEST_DIGITS = 500
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to ask about with the classes that answer, and others to measure on."""
+
+    X: NDArray[np.float32]
+    y: NDArray[np.int64]
+    test_X: NDArray[np.float32]
+    test_y: NDArray[np.int64]
+
+
+def labelled_split(data: str, test: str | None = None, *, seed: int = 0) -> Split:
+    """Rows with labels, in two parts.
+
+    Args:
+        data: "digits" (1,297 and 500 of scikit-learn's, pixels between 0 and 1), or a file of
+            labelled embeddings.
+        test: another such file; by default a quarter of `data` at random.
+        seed: of the split.
+
+    >>> split = labelled_split("digits")
+    >>> split.X.shape, split.test_X.shape
+    ((1297, 64), (500, 64))
+    """
+    if data == "digits":
+        from sklearn.datasets import load_digits
+
+        if test is not None:
+            raise ValueError(f"test is {test}: digits bring their own 500 test items")
+        X, y = load_digits(return_X_y=True)
+        return _cut((X / 16).astype(np.float32), y.astype(np.int64), TEST_DIGITS, seed)
+    X, y = _labelled(data)
+    if test is None:
+        return _cut(X, y, max(len(X) // 4, 1), seed)
+    return Split(X, y, *_labelled(test))
+
+
+def full_label_accuracy(split: Split, most: int = 20_000) -> float:
+    """The accuracy of a logistic regression that sees all labels (of at most so many rows)."""
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = split.X, split.y
+    if len(X) > most:
+        drawn = np.random.default_rng(0).choice(len(X), most, replace=False)
+        X, y = X[drawn], y[drawn]
+    model = LogisticRegression(max_iter=3000).fit(X, y)
+    return float(model.score(split.test_X, split.test_y))
+
+
+def _cut(X: NDArray[np.float32], y: NDArray[np.int64], test: int, seed: int) -> Split:
+    order = np.random.default_rng(seed).permutation(len(X))
+    kept, tested = order[: len(X) - test], order[len(X) - test :]
+    return Split(X[kept], y[kept], X[tested], y[tested])
+
+
+def _labelled(path: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    from likewise.evaluation.embeddings import read_embeddings
+
+    if not Path(path).exists():
+        raise ValueError(
+            f"data is {path!r}: give 'digits', or a file of embeddings that likewise embed wrote"
+        )
+    embeddings = read_embeddings(path)
+    if embeddings.labels is None or (embeddings.labels < 0).all():
+        raise ValueError(f"{path} has no labels: a simulation needs them to answer")
+    known = embeddings.labels >= 0
+    return embeddings.rows[known], embeddings.labels[known]

@@ -1,0 +1,163 @@
+"""What is said before and during a training: estimates, collapse; and that no step waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import likewise
+from likewise import Graph
+from likewise.data import Images, open_source
+from likewise.models import build_encoder
+from likewise.runs import Preparation
+from likewise.training import RECIPES, Learner, recipe
+from likewise.training.monitor import Monitor
+from tests.training.driver import pictures
+
+
+class Reads(TorchDispatchMode):
+    """Counts the values that are read back to the host: on a GPU, each one waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(name in str(func) for name in ("_local_scalar_dense", "nonzero", "_unique")):
+            self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+# Log-determinants and matrix logarithms check what they are given, and that is a look.
+LOOK = {"tcr", "emp-ssl", "mec", "corinfomax", "matrix-ssl", "supervised-mse"}
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name not in LOOK])
+def test_no_step_waits_for_the_device_without_labels(name: str) -> None:
+    torch.manual_seed(0)
+    options = {"slice_size": 12} if name == "w-mse" else None
+    learner = Learner(recipe(name), build_encoder("tiny"), projector=[16, 8], options=options)
+    crops = torch.rand(48, 3, 32, 32)
+    reads = Reads()
+    for step in range(3):
+        generator = torch.Generator().manual_seed(step)
+        with reads:
+            terms = learner([crops], Graph.identity(24), generator=generator, parts=False)
+            next(iter(terms.values())).backward()
+        if step == 0:
+            reads.count = 0  # what the first step works out about the graph is kept
+    assert reads.count == 0
+
+
+def test_graphs_of_one_size_are_not_mistaken_for_one_another() -> None:
+    torch.manual_seed(0)
+    learner = Learner(recipe("simclr"), build_encoder("tiny"), projector=[16, 8]).eval()
+    crops = [torch.rand(48, 3, 32, 32)]
+
+    def value(graph: Graph) -> float:
+        return float(learner(crops, graph, parts=False)["loss"].detach())
+
+    plain = value(Graph.identity(24))
+    assert value(0.5 * Graph.identity(24)) == pytest.approx(0.5 * plain, rel=1e-5)
+    assert value(Graph.identity(24)) == pytest.approx(plain)
+
+
+class Constant(torch.nn.Module):
+    """An encoder that has collapsed, onto a point or a line."""
+
+    def __init__(self, directions: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+        self.directions = directions
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        means = images.mean(dim=(2, 3))[:, : self.directions]
+        return torch.nn.functional.pad(means, (0, 200 - self.directions), value=1.0)
+
+
+class Watched:
+    """What a monitor looks at."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, encoder: torch.nn.Module) -> None:
+        self.learner = torch.nn.Module()
+        self.learner.encoder = encoder
+
+
+class FakeTrainer:
+    is_global_zero = True
+    global_step = 0
+    loggers: list[Any] = []
+
+
+@pytest.mark.parametrize(("directions", "expected"), [(0, "full collapse"), (1, "dimensional")])
+def test_collapse_is_said_once_with_a_remedy(directions: int, expected: str) -> None:
+    pixels = torch.from_numpy(pictures(32)).permute(0, 3, 1, 2).contiguous()
+    images = Images(pixels, [str(i) for i in range(32)], np.arange(32) % 2)
+    said: list[str] = []
+    preparation = Preparation(16, (0.5,) * 3, (0.25,) * 3)
+    monitor = Monitor(images, preparation, every=1, neighbors=3, say=said.append)
+    for epoch in range(2):
+        monitor.look(FakeTrainer(), Watched(Constant(directions)), epoch)  # type: ignore[arg-type]
+    assert len(said) == 1
+    assert expected in said[0]
+    assert "Try" in said[0]
+
+
+def test_a_healthy_encoder_is_not_warned_of() -> None:
+    pixels = torch.from_numpy(pictures(32)).permute(0, 3, 1, 2).contiguous()
+    images = Images(pixels, [str(i) for i in range(32)], np.arange(32) % 4)
+    said: list[str] = []
+    preparation = Preparation(16, (0.5,) * 3, (0.25,) * 3)
+    monitor = Monitor(images, preparation, every=1, neighbors=3, say=said.append)
+    monitor.look(FakeTrainer(), Watched(build_encoder("tiny", seed=0)), 1)  # type: ignore[arg-type]
+    assert said == []
+    assert monitor.last["effective_rank"] > 2
+    assert 0 <= monitor.last["knn"] <= 1
+
+
+def test_the_estimate_comes_before_the_first_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    likewise.train(
+        open_source(pictures(16)),
+        out=tmp_path / "run",
+        encoder="tiny",
+        projector=[8],
+        epochs=1,
+        batch_size=8,
+        device="cpu",
+        logger=["csv"],
+    )
+    said = capsys.readouterr().err
+    estimate, epoch = said.index("a step, about"), said.index("epoch 1/1")
+    assert estimate < epoch
+    assert "free on cpu" in said
+
+
+def test_what_will_not_fit_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from likewise.training import estimate
+
+    monkeypatch.setattr(estimate, "available_memory", lambda device: 1 << 20)
+    arguments: dict[str, Any] = {
+        "encoder": "tiny",
+        "projector": [8],
+        "epochs": 1,
+        "batch_size": 8,
+        "device": "cpu",
+        "logger": ["csv"],
+    }
+    source = open_source(pictures(16))
+    with pytest.raises(ValueError, match="will not fit"):
+        likewise.train(source, out=tmp_path / "run", **arguments)
+    assert not (tmp_path / "run").exists()
+    likewise.train(source, out=tmp_path / "run", force=True, **arguments)
+    assert (tmp_path / "run" / "summary.json").is_file()
