@@ -38,30 +38,33 @@ def rows_of(encoder: torch.nn.Module, images: Images, preparation: Preparation) 
 
 
 def draw_neighbors(path: Path, train: Images, test: Images, spaces: dict[str, tuple]) -> None:
-    """Test digits with the six nearest training digits in each space."""
+    """Test digits with the six nearest training digits in each space, framed green where right."""
     queries = [int(np.flatnonzero(test.labels == digit)[0]) for digit in range(10)]
-    figure, axes = plt.subplots(10, 1 + 6 * len(spaces) + 1, figsize=(12, 7.5))
+    widths = [1.0] + [0.4, *[1.0] * 6] * len(spaces)
+    grid = {"width_ratios": widths, "wspace": 0.06, "hspace": 0.06}
+    height = 0.62 * len(queries)
+    figure, axes = plt.subplots(
+        len(queries), len(widths), figsize=(0.62 * sum(widths), height + 0.4), gridspec_kw=grid
+    )
+    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.01, top=height / (height + 0.4))
     for axis in axes.flat:
         axis.axis("off")
     for row, query in enumerate(queries):
         axes[row, 0].imshow(test.pixels[query].permute(1, 2, 0))
         for place, (title, (bank, rows)) in enumerate(spaces.items()):
-            start = 1 + place * 7
+            first = 2 + place * 7
             similarity = torch.nn.functional.cosine_similarity(rows[query][None], bank)
             for column, near in enumerate(similarity.topk(6).indices.tolist()):
-                axis = axes[row, start + column]
+                axis = axes[row, first + column]
                 axis.imshow(train.pixels[near].permute(1, 2, 0))
                 right = train.labels[near] == test.labels[query]
-                axis.add_patch(
-                    plt.Rectangle(
-                        (-0.5, -0.5), 32, 32, fill=False, lw=3, ec="#2a9d4a" if right else "#c23b3b"
-                    )
-                )
-                if row == 0 and column == 0:
-                    axis.set_title(f"nearest by {title}", loc="left", fontsize=10)
+                color = "#2a9d4a" if right else "#c23b3b"
+                frame = plt.Rectangle((-0.5, -0.5), 32, 32, fill=False, lw=3, ec=color)
+                axis.add_patch(frame)
+            if row == 0:
+                axes[0, first].set_title(f"nearest by {title}", loc="left", fontsize=10)
     axes[0, 0].set_title("digit", fontsize=10)
-    figure.tight_layout(pad=0.4)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
@@ -80,7 +83,7 @@ def draw_embedding(path: Path, test: Images, spaces: dict[str, torch.Tensor]) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("demo"))
-    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--epochs", type=int, default=50)
     given = parser.parse_args()
     run_folder = given.out / "digits"
     shutil.rmtree(run_folder, ignore_errors=True)

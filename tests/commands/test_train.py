@@ -144,6 +144,30 @@ class TestTraining:
         weights = [opened.encoder()[0].state_dict() for opened in (Run.open(run), trained)]
         assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
+    def test_a_graph_of_answers_is_learned_from(self, photos: Path, tmp_path: Path) -> None:
+        options = {
+            "encoder": "tiny",
+            "projector": [16, 8],
+            "epochs": 1,
+            "batch_size": 8,
+            "device": "cpu",
+            "logger": ["csv"],
+        }
+        answers = likewise.Graph.from_edges(
+            torch.tensor([0, 2, 4]), torch.tensor([6, 9, 11]), torch.tensor([1.0, -1.0, 1.0]), n=24
+        )
+        graph = likewise.Graph.identity(24) + answers
+        run = likewise.train(str(photos), out=tmp_path / "answers", graph=graph, **options)
+        plain = likewise.train(str(photos), out=tmp_path / "plain", **options)
+        weights = [opened.encoder()[0].state_dict() for opened in (run, plain)]
+        assert any(not torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+        with pytest.raises(ValueError, match="resume it there"):
+            likewise.train(resume=run.path)
+        likewise.train(resume=run.path, graph=graph)
+        for wrong, expected in ((likewise.Graph.identity(5), "5 nodes for 24"), (3, "is a int")):
+            with pytest.raises(ValueError, match=expected):
+                likewise.train(str(photos), out=tmp_path / "x", graph=wrong, **options)
+
     def test_diverging_is_said_with_a_remedy(self, photos: Path, tmp_path: Path) -> None:
         from likewise.training.module import DivergedError
 

@@ -473,3 +473,12 @@ class TestNeighbors(contract.GraphContract):
 
     def known_matrix(self):
         return self.matrix()
+
+
+def test_only_the_identity_says_so():
+    labels = torch.tensor([0, 1, 2])
+    assert Graph.identity(3).is_identity
+    assert not (0.5 * Graph.identity(3)).is_identity
+    assert not Graph.from_labels(labels).is_identity  # equal to it, but that takes a look
+    assert not (Graph.identity(3) + Graph.from_labels(labels)).is_identity
+    assert not Graph.identity(3).views(2).is_identity

@@ -7,6 +7,7 @@ from torch import nn
 
 from likewise import Graph
 from likewise.graph.factored import FactoredGraph
+from likewise.objectives.class_regression import ClassRegression
 from likewise.objectives.orthogonal_head import OrthogonalHead, nuclear_norm
 from likewise.objectives.regression import (
     AbsoluteRegression,
@@ -378,3 +379,39 @@ def test_small_singular_values_keep_their_digits_in_float32():
     left, _ = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(0)))
     norm = nuclear_norm(left * values)
     assert norm.item() - 1.001 == pytest.approx(1e-5, rel=0.05)
+
+
+class TestClassRegression(contract.ObjectiveContract):
+    dim = 12
+    # An identity that is cut numbers its samples anew: they are no classes.
+    graphs = ("labels", "labels-views", "partial")
+
+    def make(self, **changes):
+        return ClassRegression(**{"classes": self.dim, **changes})
+
+    def naive(self, z, graph):
+        error, known = 0.0, 0
+        for row, label in zip(z.tolist(), graph.class_labels.tolist(), strict=True):
+            if label < 0:
+                continue
+            known += 1
+            error += sum((value - (c == label)) ** 2 for c, value in enumerate(row))
+        return error / known
+
+    def distributed_data(self):
+        x, _, arguments = super().distributed_data()
+        labels = torch.arange(len(x) // self.rows_per_sample) % self.dim
+        graph = Graph.from_labels(labels, n_classes=self.dim)
+        return x, graph.views(self.rows_per_sample), arguments
+
+
+def test_class_regression_rejects():
+    labels = Graph.from_labels(torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match="classes is 1"):
+        ClassRegression(classes=1)
+    with pytest.raises(ValueError, match="3 columns and there are 2 classes"):
+        ClassRegression(classes=2)(torch.zeros(2, 3), labels)
+    with pytest.raises(ValueError, match="has the label 2 and there are 2 classes"):
+        ClassRegression(classes=2)(torch.zeros(3, 2), Graph.identity(3))
+    with pytest.raises(ValueError, match="not one of labels"):
+        ClassRegression(classes=2)(torch.zeros(2, 2), 0.5 * labels)

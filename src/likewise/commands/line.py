@@ -81,8 +81,11 @@ def verb_parser(function: Callable[..., Any]) -> ArgumentParser:
     types = _argument_types(function)
     parser = ArgumentParser(description=docstring.short_description)
     parser.add_argument("--config", action="config", help="Read arguments from a YAML file.")
-    by_hand: set[str | int] = set()
+    # What only Python can give has no option.
+    by_hand: set[str | int] = {name for name, kind in types.items() if kind is object}
     for name, parameter in inspect.signature(function).parameters.items():
+        if name in by_hand:
+            continue
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             by_hand.add(name)
             # Suppressed, so that one which is not given does not undo what a config says.

@@ -25,6 +25,7 @@ def train(
     labels: str | None = None,
     label_weight: float | None = None,
     label_share: float = 1.0,
+    graph: object = None,
     views: str | None = None,
     n_views: int | None = None,
     objective: dict[str, Any] | None = None,
@@ -58,7 +59,8 @@ def train(
 
     Without labels, every image is alike to its own views only. With labels, the graph is
     (1 - w) I + w G, where G holds which images have the same label. The run's folder holds the
-    encoder, the checkpoint, the figures and the arguments, all of them.
+    encoder, the checkpoint, the figures and the arguments, all of them. From Python, `data` may be
+    an array or a Source, too.
 
     Args:
         data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
@@ -74,6 +76,8 @@ def train(
         labels: put labels into the graph: "source" (folder names or column) or a CSV (key,label).
         label_weight: w, between 0 and 1 (default 0.5; 1 for recipes that need labels).
         label_share: use this share of the labels, drawn at random by the seed.
+        graph: in Python only: a Graph over the images, in the order of their keys, in place of I
+            and of labels: edges, partial labels, sums, whatever is known.
         views: the augmentation policy, in place of the recipe's.
         n_views: views of every image in a batch, in place of the recipe's.
         objective: arguments of the objective, over the recipe's:

@@ -52,8 +52,14 @@ class ClassRegression(Objective):
             raise ValueError(
                 f"z has {batch.dim} columns and there are {self.classes} classes: give one each"
             )
+        if int(labels.max()) >= self.classes:
+            raise ValueError(
+                f"the graph has the label {int(labels.max())} and there are {self.classes} "
+                "classes: labels run from 0 to classes - 1"
+            )
         known = labels >= 0
-        target = torch.nn.functional.one_hot(labels.clamp(min=0), self.classes).to(batch.z.dtype)
+        classes = torch.arange(self.classes, device=labels.device)
+        target = (labels[:, None] == classes).to(batch.z.dtype)
         error = ((batch.z - target).square().sum(dim=1) * known).sum()
         return {
             "regression": error if self.reduction == "sum" else error / known.sum().clamp(min=1)

@@ -84,9 +84,20 @@ class Run:
         path = self.path / DATA
         return json.loads(path.read_text())["keys"] if path.is_file() else None
 
-    def write_data(self, source: Source) -> None:
-        """Write which images it is trained on."""
-        about = {"data": source.description, "images": len(source), "keys": source.fingerprint()}
+    @property
+    def has_graph(self) -> bool:
+        """Whether it was trained on a graph that was given from Python."""
+        path = self.path / DATA
+        return path.is_file() and bool(json.loads(path.read_text()).get("graph"))
+
+    def write_data(self, source: Source, *, graph: bool = False) -> None:
+        """Write which images it is trained on, and whether a graph was given for them."""
+        about = {
+            "data": source.description,
+            "images": len(source),
+            "keys": source.fingerprint(),
+            "graph": graph,
+        }
         with write_atomically(self.path / DATA) as aside:
             aside.write_text(json.dumps(about, indent=1) + "\n")
 

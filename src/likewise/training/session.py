@@ -25,6 +25,7 @@ from likewise.data import (
     open_source,
 )
 from likewise.data.views import Views
+from likewise.graph import Graph
 from likewise.models import build_encoder
 from likewise.runs import Preparation, Run
 from likewise.training.batches import BatchPlan, plan_batches
@@ -67,6 +68,7 @@ class Prepared:
     machine: Machine
     resume: bool
     console: Console
+    given_graph: bool
 
     def announce(self) -> None:
         """Say what will be done and what it takes; refuse what will not fit."""
@@ -102,7 +104,7 @@ class Prepared:
         """Train, and leave the run's folder behind."""
         if _is_first_process() and not self.resume:
             self.run.write_config(self.config)
-            self.run.write_data(self.source)
+            self.run.write_data(self.source, graph=self.given_graph)
         outcome = fit(
             self.learner,
             self.images,
@@ -147,7 +149,9 @@ class Prepared:
         }
 
 
-def prepare(*, resume: Path | None, data: Any, out: Path | None, **options: Any) -> Prepared:
+def prepare(
+    *, resume: Path | None, data: Any, out: Path | None, graph: Any = None, **options: Any
+) -> Prepared:
     """Resolve the arguments of :func:`likewise.train`, open the data, and build what learns."""
     console = Console(stderr=True)
     if resume is not None:
@@ -196,7 +200,10 @@ def prepare(*, resume: Path | None, data: Any, out: Path | None, **options: Any)
     _cut_batch(config, len(images), machine, console)
     optimization = choose_optimization(method, config)
     labels, classes = _labels(source, images, method, config)
-    graph = sample_graph(len(images), labels, config["label_weight"])
+    if graph is not None or run.has_graph:
+        known = _given(graph, source, images, run, config)
+    else:
+        known = sample_graph(len(images), labels, config["label_weight"])
     sample = watched(images, config["seed"])
     mean, std = channel_statistics(sample.pixels)
     with torch.random.fork_rng():
@@ -219,7 +226,7 @@ def prepare(*, resume: Path | None, data: Any, out: Path | None, **options: Any)
         learner=learner,
         views=Views(config["views"], size, config["n_views"], mean=mean, std=std, canvas=canvas),
         plan=plan_batches(
-            graph.to(_own_device(machine)),
+            known.to(_own_device(machine)),
             len(images),
             config["batch_size"],
             config["seed"],
@@ -230,6 +237,7 @@ def prepare(*, resume: Path | None, data: Any, out: Path | None, **options: Any)
         machine=machine,
         resume=resume is not None,
         console=console,
+        given_graph=graph is not None,
     )
     if _is_first_process():
         prepared.announce()
@@ -300,6 +308,29 @@ def _labels(
             "the images have no labels: put them into one folder a class, or give --labels FILE.csv"
         )
     return known_labels(known.labels[known.index_of(images.keys)], method, config)
+
+
+def _given(
+    graph: Any, source: Source, images: Images | StreamedImages, run: Run, config: dict[str, Any]
+) -> Graph:
+    """The graph that was given from Python, over the images that could be read."""
+    if graph is None:
+        raise ValueError(
+            f"{run.path} was trained on a graph given in Python: resume it there, with "
+            "likewise.train(resume=..., graph=...)"
+        )
+    if not isinstance(graph, Graph):
+        raise ValueError(f"graph is a {type(graph).__name__}: give a likewise.Graph")
+    if graph.n != len(source):
+        raise ValueError(
+            f"graph has {graph.n} nodes for {len(source)} images: give one node an image, in the "
+            "order of the source's keys"
+        )
+    if config["labels"] is not None or config["label_weight"]:
+        raise ValueError("both graph and labels are given: put the labels into the graph")
+    if len(images) == len(source):
+        return graph
+    return graph.subset(torch.from_numpy(source.index_of(images.keys)))
 
 
 def _sampler(method: Recipe, config: dict[str, Any]) -> Any:
