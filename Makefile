@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Threads that wait give their core away: beside other work, spinning makes training 5 times slower.
-export OMP_WAIT_POLICY ?= PASSIVE
+# Threads that wait long give their core away: beside other work, spinning makes training several
+# times slower.
+export GOMP_SPINCOUNT ?= 10000
 
 # Figures are drawn into files, so no screen is needed.
 export MPLBACKEND ?= Agg

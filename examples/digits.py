@@ -64,7 +64,7 @@ def draw_neighbors(path: Path, train: Images, test: Images, spaces: dict[str, tu
             if row == 0:
                 axes[0, first].set_title(f"nearest by {title}", loc="left", fontsize=10)
     axes[0, 0].set_title("digit", fontsize=10)
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=80)
     plt.close(figure)
 
 
@@ -83,7 +83,7 @@ def draw_embedding(path: Path, test: Images, spaces: dict[str, torch.Tensor]) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("demo"))
-    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--epochs", type=int, default=45)
     given = parser.parse_args()
     run_folder = given.out / "digits"
     shutil.rmtree(run_folder, ignore_errors=True)
