@@ -45,8 +45,8 @@ def test_uniformity_known_answers():
 
 
 def test_uniformity_of_a_sample():
-    """The error that is stated is the error that is made."""
-    z = torch.from_numpy(naive.normal(3000, 3))
+    """The error that is stated is the error that is made (on rows that are not uniform)."""
+    z = torch.from_numpy(naive.normal(3000, 3) + [1.0, 0, 0])
     exact = uniformity(z, max_rows=None).value
     off, stated = [], []
     for seed in range(30):
@@ -54,7 +54,7 @@ def test_uniformity_of_a_sample():
         assert found.rows == 300 and "300 of 3000" in found.notes[0]
         off.append(found.value - exact)
         stated.append(found.error)
-    assert np.std(off) == pytest.approx(np.mean(stated), rel=0.5)
+    assert np.std(off) == pytest.approx(np.mean(stated), rel=0.35)
     assert abs(np.mean(off)) < 3 * np.std(off) / math.sqrt(30) + 0.01
     assert uniformity(z, max_rows=300, seed=1) == uniformity(z, max_rows=300, seed=1)
 

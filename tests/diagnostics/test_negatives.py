@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise import Graph
-from likewise.diagnostics import bounds, info_nce_parts, nearest_negatives
+from likewise.diagnostics import (
+    bounds,
+    info_nce_parts,
+    nearest_negatives,
+    nearest_of_many,
+    neighbors,
+)
+from likewise.evaluation import nearest_neighbors
 from likewise.objectives import InfoNCE
 from tests.diagnostics import naive
 
@@ -140,3 +147,18 @@ def test_errors():
         nearest_negatives(z, z, h1=z)
     assert "1 rows are zero" not in info_nce_parts(z, z).notes
     assert "2 rows are zero" in info_nce_parts(0 * z[:2] + [[0], [1]], z[:2] * [[0], [1]]).notes[0]
+
+
+def test_nearest_of_many_in_pieces(monkeypatch):
+    bank = naive.normal(50, 4).astype(np.float32)
+    queries = np.concatenate([bank[:20:3], naive.normal(5, 4, seed=1).astype(np.float32)])
+    expected = nearest_neighbors(bank, queries, k=9)
+    for size in (8, 10, 13, 64):
+        monkeypatch.setattr(neighbors, "BANK_ROWS_AT_ONCE", size)
+        near, rows = nearest_of_many(bank, queries, 9)
+        assert np.array_equal(rows, expected[1]) and np.allclose(near, expected[0], atol=1e-6)
+    with pytest.raises(ValueError, match="k is 51"):
+        nearest_of_many(bank, queries, 51)
+    # Equal rows in the order of their numbers, also across pieces.
+    monkeypatch.setattr(neighbors, "BANK_ROWS_AT_ONCE", 3)
+    assert nearest_of_many(np.eye(3)[[0, 1, 2] * 4], np.eye(3)[:1], 4)[1].tolist() == [[0, 3, 6, 9]]

@@ -197,7 +197,7 @@ def test_printed_bound_fails_and_the_corrected_one_holds():
     y = np.array([0, 0, 1, 1, 2, 2])
     found = prototype_bounds(z, y, n_views=2, alpha=50.0)
     assert found.printed_broken == pytest.approx(4 / 12)
-    assert found.wrong_side == 1 and found.attracting_gap < 0  # equation 8 is reversed
+    assert found.wrong_side == 1  # assumption 4.3 fails, too
     assert found.repelling_gap > 0
     single = prototype_bounds(z[1::2], y, n_views=1, alpha=50.0)
     assert math.isnan(single.attracting_gap) and single.repelling_gap > 0

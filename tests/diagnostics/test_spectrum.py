@@ -78,7 +78,6 @@ def test_a_mean_hides_the_rank_unless_centred():
 def test_chunks_do_not_matter(monkeypatch):
     z = torch.from_numpy(naive.normal(100, 5))
     whole = spectrum(z)
-    monkeypatch.setattr(checks, "ROWS_AT_ONCE", 7)
     monkeypatch.setattr(checks.chunks, "__defaults__", (7,))
     parts = spectrum(z)
     assert torch.allclose(whole.singular_values, parts.singular_values)
@@ -127,6 +126,7 @@ def test_rank_tau_three_kinds():
         assert rank_tau(c * values, 0.05) == 2
         assert rank_tau(c * values, 0.95, kind="variance") == 1
     assert rank_tau(np.ones(4), 1.0, kind="variance") == 4
+    assert rank_tau(np.ones(4), 0.5, kind="variance") == 2
     assert rank_tau(np.zeros(3)) == 0
     for wrong in ({"tau": 0.0}, {"tau": math.nan}, {"kind": "other"}):
         with pytest.raises(ValueError, match="tau is|kind is"):
@@ -161,3 +161,23 @@ def test_cross_entropy_by_batches():
         cross_entropy_by_batches(z1, z2, ridge=0.0)
     with pytest.raises(ValueError, match="batch_size is"):
         cross_entropy_by_batches(z1, z2, batch_size=0)
+
+
+def test_merged_moments_keep_their_digits(monkeypatch):
+    """A mean of a million beside a deviation of 1, in sorted chunks of 7 rows."""
+    monkeypatch.setattr(checks.chunks, "__defaults__", (7,))
+    z = np.sort(naive.normal(60, 3), axis=0)
+    one, two = spectrum(z), spectrum(z + 1e6)
+    assert two.centered_effective_rank == pytest.approx(one.centered_effective_rank, rel=1e-6)
+    assert two.variance == pytest.approx(one.variance, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_unit_rows_of_all_lengths(dtype):
+    base = torch.tensor([[3.0, 4.0]], dtype=dtype)
+    largest = torch.finfo(dtype).max / 8
+    for scale in (1.0, largest, 1 / largest, 0.0):
+        rows = torch.cat([base, scale * base])
+        expected = torch.tensor([0.6, 0.8], dtype=dtype) * (scale > 0)
+        assert torch.allclose(checks.unit_rows(rows)[1], expected)
+        assert torch.allclose(checks.unit_rows(rows)[0], checks.unit_rows(base)[0])

@@ -26,13 +26,12 @@ def naive(n, answers):
         for i in range(n):
             for j in range(n):
                 alike[i][j] |= alike[i][k] and alike[k][j]
-    for table in range(2):  # over one end, then over the other
+    for _ in range(2):  # over one end, then over the other
         before = [row[:] for row in different]
         for i, j, k in itertools.product(range(n), repeat=3):
             if alike[i][k] and before[k][j]:
                 different[i][j] = True
                 different[j][i] = True
-        assert table < 2
     return np.array(alike), np.array(different)
 
 

@@ -22,7 +22,9 @@ def images_of(n: int = 10) -> Images:
     return Images(pixels, [str(i) for i in range(n)])
 
 
-def embed(encoder: torch.nn.Module, images: Images | StreamedImages, **options: int) -> torch.Tensor:
+def embed(
+    encoder: torch.nn.Module, images: Images | StreamedImages, **options: int
+) -> torch.Tensor:
     return embed_images(
         encoder, images, size=16, mean=PREPARATION.mean, std=PREPARATION.std, **options
     )

@@ -35,7 +35,7 @@ def simulate(
     Args:
         data: "digits" (scikit-learn's, raw pixels, 500 of them for the test), or a file of labelled
             embeddings that `likewise embed` wrote.
-        sampler: which, one or more: default, captcha, random, ... (default: default captcha random).
+        sampler: which ones; without, default, captcha and random.
         budget: questions of each run.
         out: the HTML file to write.
         grid: candidates of a question; 1 asks pairs.
@@ -86,7 +86,7 @@ def simulate(
                     grid=grid,
                     seed=run,
                     probe=probe,
-                    test=(split.test_X, split.test_y),
+                    test=(split.test_rows, split.test_labels),
                     truth=split.y,
                     enough=enough,
                 )
@@ -107,9 +107,9 @@ def simulate(
         found,
         title=f"Asking about {Path(data).name}: {kind}",
         level=level,
-        remark=f"{len(split.X):,} items, {len(split.test_X):,} for the test, {runs} runs. The level "
-        "is 95 % of the accuracy of a logistic regression with all labels. Seconds are those of a "
-        "model (base, look at a tile, click), not measured on people.",
+        remark=f"{len(split.X):,} items, {len(split.test_rows):,} for the test, {runs} runs. The "
+        "level is 95 % of the accuracy of a logistic regression with all labels. Seconds are "
+        "those of a model (base, look at a tile, click), not measured on people.",
     )
     console.print(f"wrote {out}")
     return found

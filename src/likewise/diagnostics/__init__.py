@@ -34,6 +34,7 @@ from likewise.diagnostics.known_graph import (
 )
 from likewise.diagnostics.long_tail import long_tail_sizes, long_tail_subset, uniform_subset
 from likewise.diagnostics.negatives import NearestNegatives, nearest_negatives
+from likewise.diagnostics.neighbors import nearest_of_many
 from likewise.diagnostics.projector import (
     LocalMaps,
     SpanDifference,
@@ -108,6 +109,7 @@ __all__ = [
     "long_tail_sizes",
     "long_tail_subset",
     "nearest_negatives",
+    "nearest_of_many",
     "neural_collapse",
     "prototype_bias",
     "prototype_bounds",

@@ -65,6 +65,13 @@ def unit_rows(rows: Tensor) -> Tensor:
             [0.0000, 0.0000]])
     """
     smallest = torch.finfo(rows.dtype).tiny
+    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    # Squares of very long or short rows overflow or vanish: these are scaled first.
+    safe = smallest**0.25
+    zero = lengths == 0
+    usual = bool(((lengths < 1 / safe) & ((lengths > safe) | zero)).all())
+    if usual and not bool(rows[zero[:, 0]].any()):
+        return rows / lengths.clamp_min(smallest)
     scaled = rows / rows.abs().amax(dim=1, keepdim=True).clamp_min(smallest)
     return scaled / torch.linalg.vector_norm(scaled, dim=1, keepdim=True).clamp_min(smallest)
 

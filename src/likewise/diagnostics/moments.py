@@ -34,26 +34,29 @@ class Moments:
 
 
 def moments(rows: Tensor, *, unit: bool = False) -> Moments:
-    """Mean and covariance by chunks of rows; of unit rows where `unit`.
+    """Mean and covariance in one pass over chunks of rows; of unit rows where `unit`.
 
-    The mean is taken first: E[zz^T] - mm^T would lose the digits of a covariance that is small
-    beside the mean.
+    Each chunk is centred on its own mean, and chunks are merged by their means (Chan, Golub and
+    LeVeque 1983): E[zz^T] - mm^T would lose the digits of a covariance that is small beside the
+    mean.
 
     >>> moments(torch.tensor([[1.0, 0.0], [3.0, 0.0]])).covariance
     tensor([[1., 0.],
             [0., 0.]], dtype=torch.float64)
     """
     n, dim = rows.shape
-    total = torch.zeros(dim, dtype=torch.float64, device=rows.device)
-    zero = 0
-    for _, chunk in wide_chunks(rows, unit=unit):
-        total += chunk.sum(dim=0)
-        zero += int((chunk == 0).all(dim=1).sum())
-    mean = total / n
+    mean = torch.zeros(dim, dtype=torch.float64, device=rows.device)
     gram = torch.zeros(dim, dim, dtype=torch.float64, device=rows.device)
+    seen = zero = 0
     for _, chunk in wide_chunks(rows, unit=unit):
-        chunk = chunk - mean
-        gram.addmm_(chunk.T, chunk)
+        size = len(chunk)
+        zero += int((chunk == 0).all(dim=1).sum())
+        middle = chunk.mean(dim=0)
+        chunk = chunk - middle
+        step = middle - mean
+        gram.addmm_(chunk.T, chunk).addr_(step, step, alpha=seen * size / (seen + size))
+        seen += size
+        mean += step * (size / seen)
     return Moments(n, mean, (gram + gram.T) / (2 * n), zero)
 
 

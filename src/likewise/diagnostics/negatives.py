@@ -10,7 +10,7 @@ from torch import Tensor
 
 from likewise.diagnostics.figures import UNDEFINED, Figures
 from likewise.diagnostics.given import labels_of, pair_of, same_samples, unit_rows, wide_chunks
-from likewise.evaluation import nearest_neighbors
+from likewise.diagnostics.neighbors import nearest_of_many
 from likewise.graph.arrays import Array, in_kind, is_numpy
 
 
@@ -26,7 +26,7 @@ def nearest_rows(z1: Tensor, z2: Tensor) -> Tensor:
     n = len(z1)
     bank = torch.stack([z1, z2], dim=1).flatten(0, 1)
     # Two rows are the sample's own: of the three nearest, at least one is a negative.
-    rows = nearest_neighbors(bank, z1, k=min(3, 2 * n))[1]
+    rows = nearest_of_many(bank, z1, min(3, 2 * n))[1]
     own = rows // 2 == torch.arange(n, device=rows.device)[:, None]
     first = (~own).int().argmax(dim=1)
     found: Tensor = rows.gather(1, first[:, None])[:, 0]

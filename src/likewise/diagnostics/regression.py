@@ -10,7 +10,7 @@ import torch
 
 from likewise.diagnostics.figures import UNDEFINED, Figures
 from likewise.diagnostics.given import drawn, positive, rows_of
-from likewise.evaluation import nearest_neighbors
+from likewise.diagnostics.neighbors import nearest_of_many
 from likewise.graph import Graph
 from likewise.graph.arrays import Array, in_kind, is_numpy
 from likewise.information.precision import rounding
@@ -229,7 +229,7 @@ def confusion_rate(
     else:
         notes.append(f"{len(index)} of {len(rows)} views, drawn with seed {seed}, are asked about")
     index = index.to(rows.device)
-    near = nearest_neighbors(rows, rows[index], k=k + 1)[1]
+    near = nearest_of_many(rows, rows[index], k + 1)[1]
     itself = near == index[:, None]
     # The view itself is among the k + 1 unless as many others are equal to it: drop one of them.
     itself[:, -1] |= ~itself.any(dim=1)

@@ -158,17 +158,15 @@ def page(
 ) -> str:
     """The HTML of :func:`write_page`."""
     asked = {name: [h for h in histories if len(h)] for name, histories in runs.items()}
-    by_question, by_second = (
-        [
-            line_over(name, [along(h) for h in histories], [h.column("accuracy") for h in histories])
-            for name, histories in asked.items()
-            if histories
-        ]
-        for along in (
-            lambda h: np.arange(1, len(h) + 1),
-            lambda h: np.cumsum(h.column("seconds")),
-        )
-    )
+    heights = {name: [h.column("accuracy") for h in done] for name, done in asked.items() if done}
+    by_question = [
+        line_over(name, [np.arange(1, len(run) + 1) for run in found], found)
+        for name, found in heights.items()
+    ]
+    by_second = [
+        line_over(name, [np.cumsum(h.column("seconds")) for h in asked[name]], found)
+        for name, found in heights.items()
+    ]
     colors = dict(zip([line.name for line in by_question], _colors(len(by_question)), strict=True))
     rows = "\n".join(_row(name, runs[name], level, colors.get(name, "#fff")) for name in runs)
     return f"""<!doctype html>
@@ -213,8 +211,6 @@ def figures(histories: Sequence[History], level: float) -> dict[str, str]:
         "placed": f"{np.mean([h.steps[-1].placed for h in done]):.0f}",
         "stopped": done[0].stopped,
     }
-
-
 
 
 def _row(name: str, histories: Sequence[History], level: float, color: str) -> str:

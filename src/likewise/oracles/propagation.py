@@ -15,8 +15,6 @@ Matrix = NDArray[np.float32]
 Index = NDArray[np.int64]
 
 RIDGE = 1e-6
-BATCH = 64
-"""From so many new items on, conditioning starts from the kernel again: one solve, no loop."""
 
 
 class NeighborGraph:
@@ -93,17 +91,13 @@ class Field:
         wanted = np.zeros(len(self._kernel), dtype=bool)
         wanted[known] = True
         fresh = np.flatnonzero(wanted & ~self._known)
-        if (self._known & ~wanted).any() or len(fresh) > BATCH:
-            places = np.flatnonzero(wanted)
-            inner = self._kernel[np.ix_(places, places)] + RIDGE * np.eye(
-                len(places), dtype=np.float32
-            )
-            columns = self._kernel[:, places]
-            self._left = self._kernel - columns @ np.linalg.solve(inner, columns.T)
-        else:
-            for place in fresh:
-                column = self._left[:, place].copy()
-                self._left -= column[:, None] * (column / (column[place] + RIDGE))
+        if (self._known & ~wanted).any():
+            self._left, fresh = self._kernel.copy(), np.flatnonzero(wanted)
+        if len(fresh):
+            columns = self._left[:, fresh]
+            inner = columns[fresh].astype(np.float64)
+            inner += RIDGE * np.eye(len(fresh))
+            self._left -= columns @ np.linalg.solve(inner, columns.T).astype(np.float32)
         self._known = wanted
         return self._left
 

@@ -17,8 +17,8 @@ class Split:
 
     X: NDArray[np.float32]
     y: NDArray[np.int64]
-    test_X: NDArray[np.float32]
-    test_y: NDArray[np.int64]
+    test_rows: NDArray[np.float32]
+    test_labels: NDArray[np.int64]
 
 
 def labelled_split(data: str, test: str | None = None, *, seed: int = 0) -> Split:
@@ -31,7 +31,7 @@ def labelled_split(data: str, test: str | None = None, *, seed: int = 0) -> Spli
         seed: of the split.
 
     >>> split = labelled_split("digits")
-    >>> split.X.shape, split.test_X.shape
+    >>> split.X.shape, split.test_rows.shape
     ((1297, 64), (500, 64))
     """
     if data == "digits":
@@ -56,7 +56,7 @@ def full_label_accuracy(split: Split, most: int = 20_000) -> float:
         drawn = np.random.default_rng(0).choice(len(X), most, replace=False)
         X, y = X[drawn], y[drawn]
     model = LogisticRegression(max_iter=3000).fit(X, y)
-    return float(model.score(split.test_X, split.test_y))
+    return float(model.score(split.test_rows, split.test_labels))
 
 
 def _cut(X: NDArray[np.float32], y: NDArray[np.int64], test: int, seed: int) -> Split:

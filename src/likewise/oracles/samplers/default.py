@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.oracles.beliefs import NoisyBeliefs
 from likewise.oracles.propagation import diverse
-from likewise.oracles.questions import Grid, Question
+from likewise.oracles.questions import Grid, Pair, Question
 from likewise.oracles.samplers.base import (
     Sampler,
     against_class,
@@ -55,6 +56,8 @@ class Default(Sampler):
     of the known classes, and a few items that may be the first of a new one; a grid of the latter
     shows the exemplars of the classes that it might yet belong to. What has the largest worth per
     expected second is asked. Pairs follow one item until it is placed, the likeliest class first.
+    Where people err (:class:`NoisyBeliefs`), the beliefs say which answers would tell most, and
+    grids are put together from these.
 
     Args:
         goal: "classifier" asks for what helps to predict all; "partition" is to place every item
@@ -84,6 +87,8 @@ class Default(Sampler):
 
     def propose(self, state: State) -> Question | None:
         """The question that is worth most a second."""
+        if isinstance(state.beliefs, NoisyBeliefs):
+            return self._again(state, state.beliefs)
         if not state.open.any():
             return unknown_pairs(state)
         if self.goal == "partition" and self._settled(state):
@@ -103,6 +108,21 @@ class Default(Sampler):
         if float(np.mean(state.labels[state.probe.items] >= 0)) > 0.2:
             return True
         return float(np.quantile(state.unexplained, 0.95)) <= self.settled
+
+    # --- people who err -----------------------------------------------------------------------
+
+    def _again(self, state: State, beliefs: NoisyBeliefs) -> Question | None:
+        """What the beliefs want to hear (again), with the exemplar that brings most bits at once.
+
+        Which answers to doubt is theirs to say: the same pair is not asked twice."""
+        wanted: dict[int, list[tuple[float, int]]] = {}
+        for wish in beliefs.reasks(4 * state.grid):
+            wanted.setdefault(wish.exemplar, []).append((wish.gain, wish.item))
+        if not wanted:
+            return None
+        exemplar = max(wanted, key=lambda e: sum(gain for gain, _ in wanted[e][: state.grid]))
+        items = [item for _, item in wanted[exemplar][: state.grid]]
+        return Pair(items[0], exemplar) if state.grid == 1 else Grid(exemplar, tuple(items))
 
     # --- pairs --------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ class Hierarchy(Captcha):
 
     def propose(self, state: State) -> Question | None:
         """An attribute that is still open, or a grid of items that share them all."""
-        if (state.labels >= 0).all():
+        if state.n < 2 or (state.labels >= 0).all():
             return None
         for name in self.attributes:
             has, known = self._attribute(state, name)
@@ -51,9 +51,7 @@ class Hierarchy(Captcha):
             return Attribute(name, tuple(state.probe.items[open_[order[: state.grid]]].tolist()))
         return super().propose(state)
 
-    def _attribute(
-        self, state: State, name: str
-    ) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    def _attribute(self, state: State, name: str) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
         """(pool,) the probability of an attribute, and whether it was answered."""
         said = np.full(state.n, -1)
         heard = np.zeros(state.n, dtype=bool)

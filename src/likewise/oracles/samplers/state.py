@@ -80,10 +80,11 @@ class State:
 
         Where nobody errs, those are the ones of which somebody was unsure."""
         facts = self.beliefs.facts
-        kept = slice(None)
+        a, b = facts.a, facts.b
         if isinstance(self.beliefs, ExactBeliefs):
-            kept = np.flatnonzero(np.abs(facts.value) < self.beliefs.threshold)
-        return np.unique(self._pairs(facts.a[kept], facts.b[kept]))
+            weak = np.abs(facts.value) < self.beliefs.threshold
+            a, b = a[weak], b[weak]
+        return np.unique(self._pairs(a, b))
 
     def _pairs(self, a: Index | int, b: Index) -> Index:
         return np.minimum(a, b) * self.n + np.maximum(a, b)
@@ -96,13 +97,19 @@ class State:
     def closed(self) -> NDArray[np.bool_]:
         """(pool, classes) that is not to be asked: known, implied, or nobody could tell."""
         items = self.probe.items
-        closed = self.beliefs.excluded()[items] | (self.labels[items] >= 0)[:, None]
-        if isinstance(self.beliefs, ExactBeliefs):
+        placed = (self.labels[items] >= 0)[:, None]
+        if not isinstance(self.beliefs, ExactBeliefs):
+            closed = self.beliefs.excluded()[items] | placed
+        else:
+            closed = np.zeros((len(items), self.n_classes), dtype=bool)
+            for c in range(self.n_classes):
+                closed[:, c] = self.beliefs.relations(self.exemplar(c), items) != 0
+            closed |= placed
             low, high = self._met // self.n, self._met % self.n
             for a, b in ((low, high), (high, low)):
-                c, place = self.labels[b], self.probe.place[a]
-                here = (c >= 0) & (place >= 0)
-                closed[place[here], c[here]] = True
+                theirs, place = self.labels[b], self.probe.place[a]
+                here = (theirs >= 0) & (place >= 0)
+                closed[place[here], theirs[here]] = True
         return closed
 
     @cached_property
@@ -201,7 +208,11 @@ class State:
             items: of several exemplars, one that the fewest of these were compared with before.
         """
         if c not in self._exemplars:
-            members = self.beliefs.exemplars(c)[:500]
+            # Looking in the pool is quick; whoever errs is asked about the surest ones.
+            here = self.probe.items[self.labels[self.probe.items] == c]
+            if isinstance(self.beliefs, NoisyBeliefs) or not len(here):
+                here = self.beliefs.exemplars(c)
+            members = here[:500]
             rows = np.asarray(self.X[members], dtype=np.float64)
             away = ((rows - rows.mean(axis=0)) ** 2).sum(axis=1)
             self._exemplars[c] = members[np.argsort(away, kind="stable")]
@@ -219,13 +230,13 @@ class State:
         """A grid (or a pair) without what is known already; None where nothing is left of it.
 
         No two candidates are of one group, since an answer about one is an answer about both."""
-        candidates = np.asarray(candidates, dtype=np.int64)
-        fresh = candidates[
-            (self.beliefs.relations(exemplar, candidates) == 0) & ~self.met(exemplar, candidates)
-        ]
+        shown = np.asarray(candidates, dtype=np.int64)
+        shown = shown[~self.met(exemplar, shown)]
+        if self.n_classes:  # before the first class, nothing is known
+            shown = shown[self.beliefs.relations(exemplar, shown) == 0]
         taken: list[int] = []
         seen: set[int] = set()
-        for item in fresh.tolist():
+        for item in shown.tolist():
             group = int(self.groups[item])
             if item == exemplar or item in taken or group in seen:
                 continue
