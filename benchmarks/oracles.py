@@ -33,7 +33,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from likewise.oracles import Answer, ExactBeliefs, TruthLabeler
+from likewise.oracles import Answer, AnswerTime, ExactBeliefs, Pair, TruthLabeler
 from likewise.oracles.curves import COLORS, drawing, line_over
 from likewise.oracles.pal import PAL, match_classes
 from likewise.oracles.probe import Probe
@@ -45,6 +45,9 @@ GRID = 15
 PEERS = ("COBRAS", "modAL uncertainty", "scikit-activeml margin", "scikit-activeml TypiClust")
 """Where one of these fails, the page says so and the rest goes on."""
 Curve = list[float]  # the accuracy after 1, 2, ... questions
+Run = Callable[..., Iterator[tuple[float, float]]]  # accuracy and a person's seconds, a question
+UNTIMED = float("nan")
+"""The model of a person's time knows yes and no, not "which of ten is it?"."""
 
 
 def logistic(X: np.ndarray, y: np.ndarray) -> Any:
@@ -54,8 +57,8 @@ def logistic(X: np.ndarray, y: np.ndarray) -> Any:
 # --- ours ---------------------------------------------------------------------------------------
 
 
-def ours(sampler: str, grid: int, budget: int, **options: Any) -> Callable[..., Iterator[float]]:
-    def run(split: Split, seed: int, probe: Probe) -> Iterator[float]:
+def ours(sampler: str, grid: int, budget: int, **options: Any) -> Run:
+    def run(split: Split, seed: int, probe: Probe) -> Iterator[tuple[float, float]]:
         pal = PAL(
             split.X,
             build_sampler(sampler, **options),
@@ -70,18 +73,18 @@ def ours(sampler: str, grid: int, budget: int, **options: Any) -> Callable[..., 
             step = pal.step()
             if step is None:
                 return
-            yield step.accuracy or 0.0
+            yield step.accuracy or 0.0, step.seconds
 
     return run
 
 
 def algorithm_3(
     budget: int, *, central: bool = False, low_margin: bool = False, own_probe: bool = False
-) -> Callable[..., Iterator[float]]:
+) -> Run:
     """As printed: templates for free, random candidates, the last class deduced; a logistic
     regression on the known items (or our probe). Or low-margin candidates, with the same."""
 
-    def run(split: Split, seed: int, probe: Probe) -> Iterator[float]:
+    def run(split: Split, seed: int, probe: Probe) -> Iterator[tuple[float, float]]:
         rng = np.random.default_rng(seed)
         classes = np.unique(split.y)
         templates = [int(rng.choice(np.flatnonzero(split.y == c))) for c in classes]
@@ -104,11 +107,11 @@ def algorithm_3(
             if step is None:
                 return
             if own_probe:
-                yield step.accuracy or 0.0
+                yield step.accuracy or 0.0, step.seconds
                 continue
             known = beliefs.labels() >= 0
             model = logistic(split.X[known], split.y[known])
-            yield float(model.score(split.test_rows, split.test_labels))
+            yield float(model.score(split.test_rows, split.test_labels)), step.seconds
 
     return run
 
@@ -116,8 +119,8 @@ def algorithm_3(
 # --- full labels --------------------------------------------------------------------------------
 
 
-def random_labels(budget: int, *, own_probe: bool = False) -> Callable[..., Iterator[float]]:
-    def run(split: Split, seed: int, probe: Probe) -> Iterator[float]:
+def random_labels(budget: int, *, own_probe: bool = False) -> Run:
+    def run(split: Split, seed: int, probe: Probe) -> Iterator[tuple[float, float]]:
         order = np.random.default_rng(seed).permutation(len(split.X))
         n_classes = int(split.y.max()) + 1
         for k in range(1, budget + 1):
@@ -126,12 +129,12 @@ def random_labels(budget: int, *, own_probe: bool = False) -> Callable[..., Iter
                 labels = np.full(len(split.X), -1)
                 labels[known] = split.y[known]
                 guess = probe.fit(labels, n_classes).of(split.test_rows).argmax(axis=1)
-                yield float(np.mean(guess == split.test_labels))
+                yield float(np.mean(guess == split.test_labels)), UNTIMED
             elif len(np.unique(split.y[known])) < 2:
-                yield float(np.mean(split.test_labels == split.y[known[0]]))
+                yield float(np.mean(split.test_labels == split.y[known[0]])), UNTIMED
             else:
                 model = logistic(split.X[known], split.y[known])
-                yield float(model.score(split.test_rows, split.test_labels))
+                yield float(model.score(split.test_rows, split.test_labels)), UNTIMED
 
     return run
 
@@ -142,8 +145,8 @@ def one_of_each(split: Split, seed: int) -> np.ndarray:
     return np.array([rng.choice(np.flatnonzero(split.y == c)) for c in np.unique(split.y)])
 
 
-def modal(budget: int) -> Callable[..., Iterator[float]]:
-    def run(split: Split, seed: int, probe: Probe) -> Iterator[float]:
+def modal(budget: int) -> Run:
+    def run(split: Split, seed: int, probe: Probe) -> Iterator[tuple[float, float]]:
         from modAL.models import ActiveLearner, learners
         from modAL.uncertainty import uncertainty_sampling
         from sklearn.utils import check_X_y
@@ -161,19 +164,19 @@ def modal(budget: int) -> Callable[..., Iterator[float]]:
             y_training=split.y[first],
         )
         left = np.setdiff1d(np.arange(len(split.X)), first)
-        yield from [0.0] * (len(first) - 1)
-        yield float(learner.score(split.test_rows, split.test_labels))
+        yield from [(0.0, UNTIMED)] * (len(first) - 1)
+        yield float(learner.score(split.test_rows, split.test_labels)), UNTIMED
         for _ in range(budget - len(first)):
             place = np.atleast_1d(learner.query(split.X[left])[0])
             learner.teach(split.X[left[place]], split.y[left[place]])
             left = np.delete(left, place)
-            yield float(learner.score(split.test_rows, split.test_labels))
+            yield float(learner.score(split.test_rows, split.test_labels)), UNTIMED
 
     return run
 
 
-def activeml(budget: int, strategy: str) -> Callable[..., Iterator[float]]:
-    def run(split: Split, seed: int, probe: Probe) -> Iterator[float]:
+def activeml(budget: int, strategy: str) -> Run:
+    def run(split: Split, seed: int, probe: Probe) -> Iterator[tuple[float, float]]:
         from skactiveml.classifier import SklearnClassifier
         from skactiveml.pool import TypiClust, UncertaintySampling
 
@@ -185,14 +188,14 @@ def activeml(budget: int, strategy: str) -> Callable[..., Iterator[float]]:
             query = UncertaintySampling(method="margin_sampling", random_state=seed)
             first = one_of_each(split, seed)
             labels[first] = split.y[first]
-            yield from [0.0] * (len(first) - 1)
+            yield from [(0.0, UNTIMED)] * (len(first) - 1)
         else:
             query = TypiClust(random_state=seed)
         while True:
             known = ~np.isnan(labels)
             if known.any():
                 classifier.fit(split.X, labels)
-                yield float(classifier.score(split.test_rows, split.test_labels))
+                yield float(classifier.score(split.test_rows, split.test_labels)), UNTIMED
             if known.sum() >= budget:
                 return
             options = {"clf": classifier, "fit_clf": False} if strategy == "margin" else {}
@@ -205,8 +208,8 @@ def activeml(budget: int, strategy: str) -> Callable[..., Iterator[float]]:
 # --- pairs by peers -----------------------------------------------------------------------------
 
 
-def cobras(budget: int) -> Callable[..., Iterator[float]]:
-    def run(split: Split, seed: int, probe: Probe) -> Iterator[float]:
+def cobras(budget: int) -> Run:
+    def run(split: Split, seed: int, probe: Probe) -> Iterator[tuple[float, float]]:
         if not hasattr(np, "int"):
             np.int = int  # type: ignore[attr-defined]  # COBRAS 0.1.3 is older than NumPy 1.24
         from cobras_ts.cobras_kmeans import COBRAS_kmeans
@@ -233,7 +236,7 @@ def cobras(budget: int) -> Callable[..., Iterator[float]]:
                 model = KNeighborsClassifier(5).fit(split.X, found)
                 guess = [names.get(int(c)) for c in model.predict(split.test_rows)]
                 last = (found, float(np.mean(np.array(guess, dtype=object) == split.test_labels)))
-            yield last[1]
+            yield last[1], AnswerTime().seconds(Pair(0, 1), 0)
 
     return run
 
@@ -257,12 +260,13 @@ def partition(split: Split, seed: int, probe: Probe, grid: int) -> dict[str, flo
 # --- the run ------------------------------------------------------------------------------------
 
 
-def entries(budget: int) -> dict[str, dict[str, Callable[..., Iterator[float]]]]:
+def entries(budget: int) -> dict[str, dict[str, Run]]:
     """What is counted, and who is counted by it."""
     classic = ("margin", "uncertainty", "expected-change", "disagreement", "pruning")
     return {
         f"grids of {GRID}": {
             "default": ours("default", GRID, budget),
+            "default, full grids": ours("default", GRID, budget, fill=True),
             **{name: ours(name, GRID, budget) for name in classic},
             "captcha, classes discovered": ours("captcha", GRID, 2 * budget),
             "captcha, guided, discovered": ours(
@@ -327,18 +331,20 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
                         warnings.simplefilter("ignore")
                         # A run that has reached the level has said what is asked of it, but the
                         # curve goes on a little for the plot.
-                        curve = list(until(run(split, seed, probe), 0.95 * full))
+                        steps = list(until(run(split, seed, probe), 0.95 * full))
                 except Exception as error:
                     if name not in PEERS:
                         raise
                     found["absent"][kind, name] = f"{type(error).__name__}: {error}"
                     continue
-                row = (
-                    found["results"]
-                    .setdefault(kind, {})
-                    .setdefault(name, {"curves": [], "seconds": 0.0})
-                )
-                row["curves"].append([round(value, 4) for value in curve])
+                rows_ = found["results"].setdefault(kind, {})
+                row = rows_.setdefault(name, {"curves": [], "person": [], "seconds": 0.0})
+                curve = [round(accuracy, 4) for accuracy, _ in steps]
+                row["curves"].append(curve)
+                reached = needed(curve, 0.95 * full)
+                spent = sum(person for _, person in steps[:reached])
+                untold = reached is None or spent != spent
+                row["person"].append(None if untold else round(spent, 1))
                 row["seconds"] += time.perf_counter() - at
         if args.part == "digits" and not args.only:
             for kind, grid in (("single pairs", 1), (f"grids of {GRID}", GRID)):
@@ -350,12 +356,14 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def until(curve: Iterator[float], level: float, more: float = 0.3) -> Iterator[float]:
-    """A curve, to a third beyond where it first reaches a level."""
+def until(
+    steps: Iterator[tuple[float, float]], level: float, more: float = 0.3
+) -> Iterator[tuple[float, float]]:
+    """Steps, to a third beyond where accuracy first reaches a level."""
     stop: float = np.inf
-    for k, value in enumerate(curve, start=1):
-        yield value
-        if value >= level and np.isinf(stop):
+    for k, step in enumerate(steps, start=1):
+        yield step
+        if step[0] >= level and np.isinf(stop):
             stop = k * (1 + more) + 3
         if k >= stop:
             return
@@ -366,8 +374,9 @@ def until(curve: Iterator[float], level: float, more: float = 0.3) -> Iterator[f
 
 def table(found: dict[str, Any], kind: str) -> list[str]:
     lines = [
-        f"| {kind} | to the level | seeds that reached it | range | last accuracy | s a run |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        f"| {kind} | to the level | a person's seconds | seeds that reached it | range | "
+        "last accuracy | s a run |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, row in found["results"].get(kind, {}).items():
         counts = [needed(c, x) for c, x in zip(row["curves"], found["levels"], strict=True)]
@@ -376,11 +385,14 @@ def table(found: dict[str, Any], kind: str) -> list[str]:
         budget = max(len(curve) for curve in row["curves"])
         if len(reached) == len(counts):
             text, spread = f"{np.mean(reached):.1f}", f"{min(reached)}–{max(reached)}"
+            timed = None not in row["person"]
+            person = f"{np.mean(row['person']):.0f}" if timed else "–"
         else:
             text, spread = f"more than {budget}", f"{min(reached)}–" if reached else "–"
+            person = "–"
         lines.append(
-            f"| {name} | {text} | {len(reached)} of {len(counts)} | {spread} | {last:.3f} | "
-            f"{row['seconds'] / len(counts):.2f} |"
+            f"| {name} | {text} | {person} | {len(reached)} of {len(counts)} | {spread} | "
+            f"{last:.3f} | {row['seconds'] / len(counts):.2f} |"
         )
     return lines
 
@@ -401,7 +413,8 @@ def report(found: dict[str, Any], command: str, image: str | None) -> str:
         "(algorithm 3 as printed, and those who give full labels) or the 5 nearest neighbours "
         "on the clusters (COBRAS). Our samplers start from nothing and find the classes while "
         "asking; a found class is matched with a true one, one to one, for scoring only. Where "
-        'rows say "free templates", one item of each class is given and not counted. A mean '
+        'rows say "free templates", one item of each class is given and not counted. A person\'s '
+        "seconds are those of the model `AnswerTime`, not measured. A mean "
         'stands only where all seeds reached the level; "last accuracy" is the mean where '
         "the runs ended, which is a third beyond the level.",
         "",

@@ -10,6 +10,7 @@ import pytest
 from likewise.oracles import Answer, ExactBeliefs, Grid, TruthLabeler
 from likewise.oracles.curves import drawing, line_over, page, questions_needed
 from likewise.oracles.pal import PAL, match_classes
+from likewise.oracles.samplers import Default
 from likewise.oracles.splits import full_label_accuracy, labelled_split
 from tests.oracles.contract import blobs
 
@@ -28,7 +29,7 @@ def loop(data, **options):
 def test_every_step_can_be_looked_at(data):
     pal = loop(data)
     step = pal.step()
-    assert isinstance(step.question, Grid) and len(step.answers) == 8
+    assert isinstance(step.question, Grid) and 1 <= len(step.answers) <= 8
     assert step.seconds == TruthLabeler(data[1]).answer(step.question).seconds
     assert step.placed == (pal.beliefs.labels() >= 0).sum()
     assert pal.history.steps == [step] and pal.stopped == ""
@@ -128,7 +129,7 @@ def test_a_bar_is_shown(data, capsys):
 
 
 def test_the_history_is_plain_values(data):
-    pal = loop(data)
+    pal = loop(data, sampler=Default(fill=True))
     found = json.loads(json.dumps(pal.run(4, progress=False).to_dict()))
     assert found["answers"] == [8, 16, 24, 32] and len(found["accuracy"]) == 4
     assert found["seconds"] == sorted(found["seconds"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.oracles import Answer, Attribute, ExactBeliefs, Grid, Pair, TruthLabeler
+from likewise.oracles import Answer, AnswerTime, Attribute, ExactBeliefs, Grid, Pair, TruthLabeler
 from likewise.oracles.pal import PAL
 from likewise.oracles.probe import Probe
 from likewise.oracles.samplers import (
@@ -24,6 +24,7 @@ from likewise.oracles.samplers import (
     Uncertainty,
     build_sampler,
 )
+from likewise.oracles.samplers.default import _Proposal
 from tests.oracles.contract import SamplerContract, blobs
 
 
@@ -195,11 +196,36 @@ class TestDefault(SamplerContract):
         question = Default().propose(self.state(X, [Answer(0, 30, -1.0)], grid=8))
         assert sum(item >= 60 for item in question.items) <= 4
 
+    def test_a_grid_ends_where_more_would_not_pay(self):
+        X, y = blobs(300, 5, 11)
+        loops = [
+            PAL(X, Default(fill=fill), TruthLabeler(y), grid=12, test=(X, y), truth=y)
+            for fill in (False, True)
+        ]
+        short, full = (loop.run(10, progress=False) for loop in loops)
+        assert {len(step.answers) for step in full.steps} == {12}
+        assert short.column("seconds").sum() < 0.8 * full.column("seconds").sum()
+        assert short.steps[-1].accuracy > 0.97
+
+    def test_the_best_size_is_that_of_the_best_rate(self):
+        # Three candidates of worth 6, 5, 1 that are never clicked; a tile takes 1 s, the rest 2 s.
+        time = AnswerTime(base=1.0, tile=1.0, click=0.0)
+        worth = np.array([0.0, 6.0, 11.0, 12.0])
+        proposal = _Proposal(0, np.zeros(0, int), np.array([4, 5, 6]), worth, np.zeros(4))
+        assert proposal.best(time, fill=False)[0] == pytest.approx(11 / 4)
+        assert proposal.best(time, fill=False)[1].tolist() == [4, 5]
+        assert proposal.best(time, fill=True)[0] == pytest.approx(12 / 5)
+
     def test_bad_arguments(self):
         with pytest.raises(ValueError, match="goal is 'all': give 'classifier' or 'partition'"):
             Default("all")
         with pytest.raises(ValueError, match="discovery is -1"):
             Default(discovery=-1)
+
+
+class TestFullGrids(SamplerContract):
+    def sampler(self):
+        return Default(fill=True)
 
 
 class TestPartition(SamplerContract):

@@ -25,6 +25,7 @@ from likewise.commands.export import export
 from likewise.commands.finetune_lm import finetune_lm
 from likewise.commands.recipes import recipes
 from likewise.commands.reproduce import reproduce
+from likewise.commands.simulate import simulate
 from likewise.commands.train import train
 
 VERBS: dict[str, Callable[..., Any]] = {
@@ -33,6 +34,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "evaluate": evaluate,
     "export": export,
     "recipes": recipes,
+    "simulate": simulate,
     "reproduce": reproduce,
     "finetune-lm": finetune_lm,
     "evaluate-lm": evaluate_lm,
@@ -41,15 +43,17 @@ VERBS: dict[str, Callable[..., Any]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``likewise VERB ...``; the exit code."""
+    words = with_underscores(sys.argv[1:] if arguments is None else arguments)
     parser = ArgumentParser(prog="likewise", description="Learn from who is alike.")
     verbs = parser.add_subcommands(dest="verb")
     for verb, function in VERBS.items():
         verbs.add_subcommand(
             verb,
-            verb_parser(function),
+            # Only the verb that is called needs its options: to work out those of all is slow.
+            verb_parser(function) if verb in words else ArgumentParser(),
             help=parse_docstring(function.__doc__ or "").short_description,
         )
-    given = parser.parse_args(with_underscores(sys.argv[1:] if arguments is None else arguments))
+    given = parser.parse_args(words)
     options = given[given.verb].as_dict()
     options.pop("config", None)
     try:
@@ -97,6 +101,12 @@ def verb_parser(function: Callable[..., Any]) -> ArgumentParser:
         elif types[name] is bool and parameter.default is False:
             by_hand.add(name)
             parser.add_argument(f"--{name}", action="store_true", help=helps.get(name))
+        elif types[name] in (list[str], list[str] | None):
+            # Words side by side: --sampler default captcha random.
+            by_hand.add(name)
+            parser.add_argument(
+                f"--{name}", nargs="+", type=str, default=parameter.default, help=helps.get(name)
+            )
     parser.add_function_arguments(function, skip=by_hand)
     return parser
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.oracles.beliefs import NoisyBeliefs
+from likewise.oracles.labelers import AnswerTime
 from likewise.oracles.propagation import diverse
 from likewise.oracles.questions import Grid, Pair, Question
 from likewise.oracles.samplers.base import (
@@ -27,15 +28,29 @@ HYPOTHESES = 3
 
 @dataclass(frozen=True)
 class _Proposal:
-    worth: float
-    exemplar: int
-    candidates: Index
-    hits: float
+    """A grid before its size is settled.
 
-    def per_second(self, state: State) -> float:
-        """Expected worth by expected time, clicks included."""
-        shown = Grid(self.exemplar, tuple(self.candidates.tolist()))
-        return self.worth / (state.time.seconds(shown, 0) + state.time.click * self.hits + 1e-9)
+    Attributes:
+        exemplar: the exemplar.
+        fixed: candidates that are shown in any case.
+        taken: the others, the best first.
+        worth: (len(taken) + 1,) the worth with 0, 1, ... of the others.
+        hits: (len(taken) + 1,) the expected clicks.
+    """
+
+    exemplar: int
+    fixed: Index
+    taken: Index
+    worth: NDArray[np.floating]
+    hits: NDArray[np.floating]
+
+    def best(self, time: AnswerTime, *, fill: bool) -> tuple[float, Index]:
+        """The worth by expected second, and the candidates that give it (or all of them)."""
+        shown = len(self.fixed) + np.arange(len(self.worth))
+        seconds = time.base + time.tile * (1 + shown) + time.click * self.hits
+        rate = np.where(shown > 0, self.worth / np.maximum(seconds, 1e-9), -np.inf)
+        k = len(self.taken) if fill else int(np.argmax(rate))
+        return float(rate[k]), np.concatenate([self.fixed, self.taken[:k]])
 
 
 class Default(Sampler):
@@ -55,7 +70,8 @@ class Default(Sampler):
     before explain, so that candidates are uncertain *and* diverse. Exemplars are the central items
     of the known classes, and a few items that may be the first of a new one; a grid of the latter
     shows the exemplars of the classes that it might yet belong to. What has the largest worth per
-    expected second is asked. Pairs follow one item until it is placed, the likeliest class first.
+    expected second is asked, and a grid ends with the candidate from which on the next would take
+    more time than it is worth. Pairs follow one item until it is placed, the likeliest class first.
     Where people err (:class:`NoisyBeliefs`), the beliefs say which answers would tell most, and
     grids are put together from these.
 
@@ -63,6 +79,8 @@ class Default(Sampler):
         goal: "classifier" asks for what helps to predict all; "partition" is to place every item
             with the fewest answers: once little is left to discover, it takes the surest item
             first, against its likeliest class.
+        fill: show as many candidates as a grid may hold, whether or not they are worth the time:
+            the fewest questions instead of the fewest seconds.
         discovery: what the first item of a new class is worth, in items of a known one.
         settled: little is left to discover when the placed items leave at most this share of the
             variance open in 19 of 20 items, or when a fifth of the items is placed.
@@ -74,6 +92,7 @@ class Default(Sampler):
         self,
         goal: Literal["classifier", "partition"] = "classifier",
         *,
+        fill: bool = False,
         discovery: float = 10.0,
         settled: float = 0.9,
     ) -> None:
@@ -83,7 +102,8 @@ class Default(Sampler):
             raise ValueError(
                 f"discovery is {discovery} and settled is {settled}: both are 0 or more"
             )
-        self.goal, self.discovery, self.settled = goal, discovery, settled
+        self.goal, self.fill = goal, fill
+        self.discovery, self.settled = discovery, settled
 
     def propose(self, state: State) -> Question | None:
         """The question that is worth most a second."""
@@ -95,9 +115,12 @@ class Default(Sampler):
             return self._surest(state)
         if state.grid == 1 and state.n_classes:
             return self._pair(state)
-        proposals = [*self._known_classes(state), *self._new_classes(state)]
-        for proposal in sorted(proposals, key=lambda found: -found.per_second(state)):
-            question = state.ask(proposal.exemplar, proposal.candidates)
+        found = []
+        for proposal in (*self._known_classes(state), *self._new_classes(state)):
+            rate, shown = proposal.best(state.time, fill=self.fill)
+            found.append((rate, proposal.exemplar, shown))
+        for _, exemplar, shown in sorted(found, key=lambda proposal: -proposal[0]):
+            question = state.ask(exemplar, shown)
             if question is not None:
                 return question
         return unknown_pairs(state)
@@ -160,11 +183,13 @@ class Default(Sampler):
             gains = np.where(state.open & ~state.closed[:, c], _binary_entropy(alike) * far, 0.0)
             taken = diverse(gains, state.covariance, state.grid)
             if len(taken):
+                items = state.probe.items[taken]
                 yield _Proposal(
+                    state.exemplar(c, items),
+                    items[:0],
+                    items,
                     _worth(gains, taken, state),
-                    state.exemplar(c, state.probe.items[taken]),
-                    state.probe.items[taken],
-                    float(alike[taken].sum()),
+                    _sums(alike[taken]),
                 )
 
     def _new_classes(self, state: State) -> Iterator[_Proposal]:
@@ -186,13 +211,13 @@ class Default(Sampler):
             taken = diverse(gains, covariance, state.grid - len(rivals))
             own = entropy(state.with_new[[place]])[0] + self.discovery * new[place]
             exemplars = np.array([state.exemplar(c) for c in rivals], dtype=np.int64)
-            shown = np.concatenate([exemplars, items[taken]])
-            if len(shown):
+            if len(exemplars) + len(taken):
                 yield _Proposal(
-                    own * float(far[place]) + _worth(gains, taken, state),
                     int(items[place]),
-                    shown,
-                    float(alike[taken].sum()),
+                    exemplars,
+                    items[taken],
+                    own * float(far[place]) + _worth(gains, taken, state),
+                    _sums(alike[taken]),
                 )
 
 
@@ -225,13 +250,17 @@ def _binary_entropy(p: NDArray[np.floating]) -> NDArray[np.floating]:
     return -(p * np.log2(p) + (1.0 - p) * np.log2(1.0 - p))
 
 
-def _worth(gains: NDArray[np.floating], taken: Index, state: State) -> float:
-    """The gains of a grid, each discounted by what the candidates before explain."""
+def _worth(gains: NDArray[np.floating], taken: Index, state: State) -> NDArray[np.floating]:
+    """The gains of 0, 1, ... candidates, each discounted by what those before explain."""
     left = state.covariance[np.ix_(taken, taken)].astype(np.float64)
     before = np.maximum(np.diagonal(left), 1e-9).copy()
-    total = 0.0
+    worth = []
     for k, place in enumerate(taken):
-        total += float(gains[place] * np.clip(left[k, k] / before[k], 0.0, 1.0))
+        worth.append(float(gains[place] * np.clip(left[k, k] / before[k], 0.0, 1.0)))
         column = left[:, k].copy()
         left -= np.outer(column, column) / (column[k] + 1e-6)
-    return total
+    return _sums(np.array(worth))
+
+
+def _sums(values: NDArray[np.floating]) -> NDArray[np.floating]:
+    return np.concatenate([[0.0], np.cumsum(values)])
