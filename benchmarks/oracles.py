@@ -419,6 +419,12 @@ def report(found: dict[str, Any], command: str, image: str | None) -> str:
         "the runs ended, which is a third beyond the level.",
         "",
     ]
+    if found["part"] == "digits":
+        lines += [
+            "The constants of the default sampler and of the probe were chosen on five splits of "
+            "these digits (seeds 0 to 4); docs/oracles.md has its figures on others.",
+            "",
+        ]
     if image:
         lines += [f'<img src="{image}" alt="accuracy against questions" width="920">', ""]
     for kind in found["results"]:

@@ -9,6 +9,8 @@ from likewise.oracles.answers import (
 )
 from likewise.oracles.beliefs import Beliefs, Contradiction, ExactBeliefs, NoisyBeliefs, Reask
 from likewise.oracles.labelers import Answered, AnswerTime, Labeler, TruthLabeler
+from likewise.oracles.pal import PAL, History, Step
+from likewise.oracles.probe import Probe
 from likewise.oracles.questions import (
     Attribute,
     Grid,
@@ -17,8 +19,11 @@ from likewise.oracles.questions import (
     Question,
     question_from_dict,
 )
+from likewise.oracles.samplers import SAMPLERS, Sampler, build_sampler
 
 __all__ = [
+    "PAL",
+    "SAMPLERS",
     "Answer",
     "AnswerTime",
     "Answered",
@@ -27,15 +32,20 @@ __all__ = [
     "Contradiction",
     "ExactBeliefs",
     "Grid",
+    "History",
     "Labeler",
     "NoisyBeliefs",
     "Outliers",
     "Pair",
+    "Probe",
     "Question",
     "Reask",
+    "Sampler",
+    "Step",
     "TruthLabeler",
     "answers_of",
     "append_answers",
+    "build_sampler",
     "question_from_dict",
     "read_answers",
     "write_answers",
