@@ -199,6 +199,19 @@ class TestAfterTraining:
         found = json.loads((run / "evaluation.json").read_text())
         assert "knn" in json.dumps(found)
 
+    def test_evaluate_takes_embeddings_without_a_run(
+        self, run: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file, out = tmp_path / "rows.parquet", tmp_path / "scores.json"
+        likewise.embed(run, str(photos), out=file, device="cpu")
+        arguments = ["--train", str(file), "--test", str(file), "--neighbors=1", "--device=cpu"]
+        more = ["--methods=[knn]", "--out", str(out)]
+        assert main(["evaluate", *arguments, *more]) == 0
+        # Every row is its own nearest neighbour.
+        assert "1.0" in out.read_text()
+        said = refused(capsys, "evaluate", "--train", photos, "--test", photos)
+        assert "is no embeddings file" in said
+
     @pytest.mark.parametrize("kind", ["safetensors", "onnx"])
     def test_export_gives_the_same_features(self, kind: str, run: Path, tmp_path: Path) -> None:
         out = tmp_path / f"model.{kind}"
@@ -342,6 +355,22 @@ class TestBadInput:
 
     def test_nothing_to_train_on(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert "--out" in refused(capsys, "train")
+
+    @pytest.mark.parametrize(
+        ("encoder", "expected"), [("resnet18", "stem for small images"), ("tiny", "is 'tiny'")]
+    )
+    def test_export_of_what_timm_cannot_build(
+        self, encoder: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        from likewise.models import build_encoder
+        from likewise.runs import Preparation
+
+        run = Run(tmp_path / "run")
+        run.write_config({})
+        made = build_encoder(encoder, image_size=32, seed=0)
+        run.write_encoder(made, Preparation(32, (0.5,) * 3, (0.25,) * 3))
+        assert expected in refused(capsys, "export", run.path, "--format=timm")
+        assert not (run.path / "timm").exists()
 
     def test_embed_with_what_is_no_run(
         self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -58,13 +58,11 @@ def _write_timm(encoder: Encoder, preparation: Preparation, out: Path) -> None:
             "the encoder is 'tiny', which timm does not have: export safetensors or onnx"
         )
     if encoder.config["stem"] == "small":
-        # timm's own arguments have no stem without max-pool: say so in the file, not in silence.
-        note = (
-            "3x3 stem of stride 1 without max-pool: after create_model(..., num_classes=0), "
-            "replace conv1 and maxpool as `stem` says before the weights are loaded"
+        # timm has no argument for it: a folder that timm cannot load would be no export.
+        raise ValueError(
+            "the encoder begins with a stem for small images, which timm cannot build: export "
+            "safetensors or onnx, or train with --stem original"
         )
-    else:
-        note = ""
     size = preparation.size
     config: dict[str, Any] = {
         "architecture": encoder.name,
@@ -79,8 +77,6 @@ def _write_timm(encoder: Encoder, preparation: Preparation, out: Path) -> None:
             "num_classes": 0,
         },
     }
-    if note:
-        config["likewise"] = {"stem": encoder.config["stem"], "note": note}
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
     try:
