@@ -7,6 +7,7 @@ from likewise.data.arrays import ArraySource
 from likewise.data.available import available_memory
 from likewise.data.built_in import digits
 from likewise.data.decoding import decode
+from likewise.data.fashion_mnist import fashion_mnist
 from likewise.data.folder import FolderSource
 from likewise.data.hugging_face import HuggingFaceSource
 from likewise.data.images import Images, load_images
@@ -36,6 +37,7 @@ __all__ = [
     "channel_statistics",
     "decode",
     "digits",
+    "fashion_mnist",
     "fits_in_memory",
     "labelled",
     "load_images",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from likewise.data.array_files import open_array_file
 from likewise.data.arrays import ArraySource
 from likewise.data.built_in import digits
+from likewise.data.fashion_mnist import fashion_mnist
 from likewise.data.folder import FolderSource
 from likewise.data.hugging_face import HuggingFaceSource, is_saved_dataset
 from likewise.data.labels import labelled
@@ -22,9 +23,15 @@ from likewise.data.source import Source
 
 ARRAY_FILES = (".npy", ".npz", ".pt", ".pth")
 
+BUILT_IN: dict[str, Callable[[Literal["train", "test"]], Source]] = {
+    "digits": digits,
+    "fashion-mnist": fashion_mnist,
+}
+"""Sources that have a name; "NAME:test" is the other half."""
+
 WHAT_IT_MAY_BE = (
     "give a folder of images, Parquet files, a .npy, .npz or .pt file, a saved Hugging Face "
-    "dataset, an array, or 'digits'"
+    "dataset, an array, 'digits' or 'fashion-mnist'"
 )
 
 
@@ -39,10 +46,10 @@ def open_source(
 ) -> Source:
     """Images by stable key, from whatever holds them.
 
-    data: "digits" or "digits:test" (built in; "./digits" is a folder); a folder of images; a
-    Parquet file, several, a folder or a pattern ("train-*.parquet") of them; a .npy, .npz or .pt
-    file; a NumPy array or torch tensor; a `datasets.Dataset` or the folder of a saved one; or a
-    Source.
+    data: "digits" or "digits:test" (built in; "./digits" is a folder); "fashion-mnist" or
+    "fashion-mnist:test" (Debian's package dataset-fashion-mnist); a folder of images; a Parquet
+    file, several, a folder or a pattern ("train-*.parquet") of them; a .npy, .npz or .pt file; a
+    NumPy array or torch tensor; a `datasets.Dataset` or the folder of a saved one; or a Source.
     image_column, label_column: found by themselves in tables; "none" as label_column reads none.
     key_column: the column of a table that names its rows, in place of the row number.
     labels: a CSV file (key,label), a mapping from keys, or one label per image; these go before
@@ -95,12 +102,12 @@ def _open_path(
     given: dict[str, str],
     folder_labels: bool | Literal["auto"],
 ) -> Source:
-    if data == "digits" or data.startswith("digits:"):
+    name, _, split = data.partition(":")
+    if name in BUILT_IN:
         _refuse(given, data)
-        split = data.partition(":")[2] or "train"
-        if split not in ("train", "test"):
-            raise ValueError(f"data is {data!r}: give 'digits' or 'digits:test'")
-        return digits("test" if split == "test" else "train")
+        if split not in ("", "train", "test"):
+            raise ValueError(f"data is {data!r}: give {name!r} or '{name}:test'")
+        return BUILT_IN[name]("test" if split == "test" else "train")
     path = Path(data).expanduser()
     if path.is_dir():
         return _open_folder(path, columns, given, folder_labels)
