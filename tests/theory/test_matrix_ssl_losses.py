@@ -717,3 +717,26 @@ def test_matrix_ssl_section_5_1() -> None:
         torch.testing.assert_close(normalize(together, dim=1), z1, atol=1e-4, rtol=0)
         apart = descend(lambda x: -objective(both(z1, x), GRAPH), start)  # noqa: B023
         torch.testing.assert_close(normalize(apart, dim=1), -z1, atol=1e-4, rtol=0)
+
+
+def test_equation_20_prefers_a_turned_plane_to_a_full_space_and_its_symmetric_part_does_not() -> (
+    None
+):
+    """With branches in one plane, turned by 90 degrees, C has the eigenvalues +-i / 2: tr C^2, to
+    which the loss reduces near 0, is then -1/2, while C = I / d gives 1 / d."""
+    d = 16
+    angles = torch.arange(4 * d, dtype=torch.float64) * (2 * math.pi / (4 * d))
+    plane = torch.zeros(4 * d, d, dtype=torch.float64)
+    plane[:, 0], plane[:, 1] = angles.cos(), angles.sin()
+    turned = torch.zeros_like(plane)
+    turned[:, 0], turned[:, 1] = -angles.sin(), angles.cos()
+    full = torch.cat([eye(d), -eye(d), eye(d), -eye(d)])
+    graph = Graph.identity(4 * d).views(2)
+
+    def value(z1: Tensor, z2: Tensor, covariance: str) -> float:
+        objective = MatrixUniformity(covariance, ddof=0)  # type: ignore[arg-type]
+        return float(objective(both(z1, z2), graph))
+
+    assert value(plane, turned, "cross") < value(full, full, "cross") - 0.1
+    assert value(plane, turned, "symmetric") > value(full, full, "symmetric") + 0.01
+    assert value(plane, plane, "symmetric") > value(full, full, "symmetric") + 0.01
