@@ -11,8 +11,10 @@ export GOMP_SPINCOUNT ?= 10000
 # Figures are drawn into files, so no screen is needed.
 export MPLBACKEND ?= Agg
 
+AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench
+.PHONY: help demo test lint bench browser
 
 help:
 	@echo 'make demo   train an encoder on digits without labels, and draw what it learned, into demo/'
@@ -23,8 +25,13 @@ help:
 demo: $(VENV)/.installed-dev
 	$(BIN)/python examples/digits.py --out demo
 
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-dev browser
 	$(BIN)/python -m pytest -q
+
+# Pages are tested in a real browser.
+browser:
+	@command -v chromium > /dev/null || $(AS_ROOT) apt-get install -y -q chromium \
+	  || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -y -q chromium; }
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/python -m ruff check .

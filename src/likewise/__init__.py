@@ -6,15 +6,37 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from likewise.commands.classify import classify
+    from likewise.commands.cluster import cluster
+    from likewise.commands.duplicates import duplicates
     from likewise.commands.embed import embed
     from likewise.commands.evaluate import evaluate
     from likewise.commands.export import export
+    from likewise.commands.report import report
+    from likewise.commands.search import search
+    from likewise.commands.split import split
+    from likewise.commands.subset import subset
     from likewise.commands.train import train
     from likewise.graph import Graph
     from likewise.runs import Run
 
 __version__ = "0.1.0"
-__all__ = ["Graph", "Run", "__version__", "embed", "evaluate", "export", "train"]
+__all__ = [
+    "Graph",
+    "Run",
+    "__version__",
+    "classify",
+    "cluster",
+    "duplicates",
+    "embed",
+    "evaluate",
+    "export",
+    "report",
+    "search",
+    "split",
+    "subset",
+    "train",
+]
 
 _HOMES = {
     "Graph": "likewise.graph",
@@ -22,6 +44,13 @@ _HOMES = {
     "embed": "likewise.commands.embed",
     "evaluate": "likewise.commands.evaluate",
     "export": "likewise.commands.export",
+    "report": "likewise.commands.report",
+    "classify": "likewise.commands.classify",
+    "cluster": "likewise.commands.cluster",
+    "duplicates": "likewise.commands.duplicates",
+    "search": "likewise.commands.search",
+    "split": "likewise.commands.split",
+    "subset": "likewise.commands.subset",
     "train": "likewise.commands.train",
 }
 

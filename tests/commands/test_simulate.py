@@ -41,6 +41,32 @@ def test_labelled_embeddings(tmp_path):
     assert not (tmp_path / "q.html").exists()
 
 
+def test_arrays_of_embeddings(tmp_path):
+    X, y = blobs(160, 3, 0)
+    for name, part in (("train", slice(0, 120)), ("test", slice(120, 160))):
+        np.savez(tmp_path / f"{name}.npz", embedding=X[part].astype(np.float16), label=y[part])
+    found = simulate(
+        str(tmp_path / "train.npz"),
+        test=str(tmp_path / "test.npz"),
+        sampler=["default", "outliers"],
+        budget=6,
+        grid=6,
+        runs=1,
+        out=tmp_path / "p.html",
+    )
+    assert all(runs[0].steps[-1].accuracy > 0.9 for runs in found.values())
+    assert "120 items, 40 for the test" in (tmp_path / "p.html").read_text()
+    np.savez(tmp_path / "other.npz", rows=X)
+    with pytest.raises(UsageError, match="name the rows `embedding`"):
+        simulate(str(tmp_path / "other.npz"), out=tmp_path / "q.html")
+    np.savez(tmp_path / "short.npz", embedding=X, label=y[:9])
+    with pytest.raises(UsageError, match=r"label \(9,\): give \(n, d\) and \(n,\)"):
+        simulate(str(tmp_path / "short.npz"), out=tmp_path / "q.html")
+    np.savez(tmp_path / "bare.npz", embedding=X)
+    with pytest.raises(UsageError, match="has no labels"):
+        simulate(str(tmp_path / "bare.npz"), out=tmp_path / "q.html")
+
+
 def test_people_who_err(tmp_path):
     found = simulate(
         sampler=["default"], budget=3, runs=1, out=tmp_path / "p.html", false_yes=0.1, false_no=0.1

@@ -105,6 +105,74 @@ def test_thresholds_are_where_they_are_said_to_be(changes, limit, name):
     ).healthy
 
 
+# The last look at runs on digits that benchmarks/verdict.py made healthy or not: (spread, rank,
+# dimensions, encoder's rank, noise, encoder's noise, confusion, label lift), and what is said.
+TRAINED = {
+    "SimCLR": ((0.998, 18.8, 64, 25.5, 0.191, 0.289, 0.352, 0.574), ("healthy",)),
+    "SimCLR, wide": ((0.996, 17.7, 128, 17.7, 0.228, 0.313, 0.581, 0.395), ("healthy",)),
+    "VICReg": ((0.885, 11.1, 256, 11.5, 0.198, 0.269, 0.790, 0.226), ("healthy",)),
+    "SimSiam, no stop-gradient": (
+        (0.129, 1.77, 256, 2.45, 0.947, 0.828, 0.995, 0.020),
+        ("dimensional collapse", "augmentation too strong"),
+    ),
+    "VICReg, invariance alone": (
+        (0.073, 33.4, 256, 2.69, 0.929, 0.759, 0.987, 0.0),
+        ("dimensional collapse", "augmentation too strong"),
+    ),
+    "VICReg, no covariance": (
+        (0.955, 1.15, 256, 4.41, 0.0997, 0.399, 0.978, 0.017),
+        ("dimensional collapse", "projector absorbs the augmentation"),
+    ),
+    "slivers for views": (
+        (0.039, 1.97, 64, 5.17, 0.815, 0.921, 0.998, -0.002),
+        ("dimensional collapse", "augmentation too strong"),
+    ),
+    "hardly any augmentation": (
+        (0.999, 19.2, 64, 20.0, 0.006, 0.005, 0.002, -0.004),
+        ("augmentation too weak",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(TRAINED))
+def test_trained_runs_are_judged_by_how_they_were_made(name):
+    figures, names = TRAINED[name]
+    spread, rank, dim, inner, noise, encoder_noise, confusion, lift = figures
+    base = gather_evidence(**cases()["healthy, labelled"])
+    evidence = dataclasses.replace(
+        base,
+        rows=512,
+        spread=spread,
+        effective_rank=rank,
+        dim=dim,
+        encoder_rank=inner,
+        encoder_dim=128,
+        noise=noise,
+        projector_noise=noise,
+        encoder_noise=encoder_noise,
+        confusion=confusion,
+        label_lift=lift,
+    )
+    found = verdict(evidence)
+    assert found.names == names
+    if "augmentation too strong" in names:
+        # After a collapse, the augmentation is one of several causes.
+        assert "may be its cause" in found.findings[1].sentence
+
+
+@pytest.mark.parametrize(("dim", "least"), [(16, 1.6), (50, 5.0), (80, 8.0), (2048, 8.0)])
+def test_the_rank_asked_for_is_a_share_of_few_dimensions_and_no_more_of_many(dim, least):
+    base = gather_evidence(**cases()["healthy, labelled"])
+    for which, other in (("", "encoder_"), ("encoder_", "")):
+        rank = {"": "effective_rank", "encoder_": "encoder_rank"}
+        sizes = {f"{which}dim": dim, f"{other}dim": 16, rank[other]: 10.0, "rows": 4096}
+        for side, expected in ((-1e-6, ("dimensional collapse",)), (1e-6, ("healthy",))):
+            evidence = dataclasses.replace(base, **sizes, **{rank[which]: least + side})
+            assert verdict(evidence).names == expected
+        sentence = verdict(dataclasses.replace(base, **sizes, **{rank[which]: 1.1})).findings[0]
+        assert ("encoder" in sentence.sentence) == bool(which)
+
+
 def test_what_is_undefined_is_not_judged():
     z = naive.normal(N, DIM)
     one_view = verdict(gather_evidence(z))

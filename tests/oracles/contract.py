@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.oracles import Answer, Attribute, ExactBeliefs, Grid, NoisyBeliefs, Pair, TruthLabeler
+from likewise.oracles import (
+    Answer,
+    Attribute,
+    ExactBeliefs,
+    Grid,
+    NoisyBeliefs,
+    Outliers,
+    Pair,
+    TruthLabeler,
+)
 from likewise.oracles.pal import PAL
 from likewise.oracles.probe import Probe
 from likewise.oracles.samplers import Sampler, State
@@ -77,6 +86,11 @@ class SamplerContract:
                 asked = {a.a for a in loop.beliefs.answers if a.attribute == question.name}
                 assert not asked & set(question.candidates)
                 assert len(question.candidates) <= grid
+            elif isinstance(question, Outliers):
+                shown = list(question.items)
+                assert 3 <= len(shown) <= grid + 1
+                between = known[np.ix_(shown, shown)]
+                assert (between == np.eye(len(shown))).all()  # nobody knows of any two
             else:
                 assert isinstance(question, Pair if grid == 1 else Grid)
                 pairs = question.pairs()
@@ -125,10 +139,15 @@ class SamplerContract:
             if isinstance(question, Attribute):
                 facts = [Answer(i, None, 0.0, attribute=question.name) for i in question.candidates]
             else:
-                pairs = {(min(pair), max(pair)) for pair in question.pairs()}
+                asked = (
+                    [(question.items[0], item) for item in question.items[1:]]
+                    if isinstance(question, Outliers)
+                    else question.pairs()
+                )
+                pairs = {(min(pair), max(pair)) for pair in asked}
                 assert not pairs & seen
                 seen |= pairs
-                facts = [Answer(a, b, 0.0) for a, b in question.pairs()]
+                facts = [Answer(a, b, 0.0) for a, b in asked]
             state = self.state(X, [*state.beliefs.answers, *facts], grid=3)
         pytest.fail("it goes on asking people who are unsure")
 

@@ -7,6 +7,7 @@ import pytest
 
 from likewise.oracles.probe import Probe
 from likewise.oracles.propagation import Field, NeighborGraph, diverse
+from likewise.oracles.regression import Landmarks, Ridge, Whitening
 from tests.oracles.contract import blobs
 
 
@@ -96,3 +97,74 @@ def test_bad_arguments():
         Probe(np.zeros(3))
     with pytest.raises(ValueError, match="neighbors is 0"):
         Probe(np.zeros((3, 1)), neighbors=0)
+    with pytest.raises(ValueError, match="metric is 'angle': give"):
+        Probe(np.zeros((3, 1)), metric="angle")
+    with pytest.raises(ValueError, match="reading is 'line': give"):
+        Probe(np.zeros((3, 1)), reading="line")
+
+
+def test_a_ridge_is_that_of_scikit_learn_and_leaving_out_that_of_a_new_fit():
+    from sklearn.linear_model import Ridge as Peer
+
+    rng = np.random.default_rng(0)
+    rows, weights = rng.normal(size=(30, 4)), rng.uniform(0.5, 3.0, 30)
+    targets = rng.dirichlet(np.ones(3), 30)
+    ours = Ridge(rows, targets, weights, strength=0.1)
+    share = weights / weights.sum()
+    centred = rows - share @ rows
+    strength = 0.1 * np.trace(centred.T @ (centred * share[:, None])) / 4
+    peer = Peer(alpha=strength).fit(rows, targets, sample_weight=share)
+    found, without = ours.fitted()
+    np.testing.assert_allclose(found, peer.predict(rows), atol=1e-9)
+    np.testing.assert_allclose(ours.predict(rows), found)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    for i in (0, 7):
+        # Centred by all rows, as the closed form is: the mean is not fitted again.
+        rest = np.arange(30) != i
+        A = (centred[rest] * share[rest, None]).T @ centred[rest] + strength * np.eye(4)
+        slope = np.linalg.solve(
+            A, (centred[rest] * share[rest, None]).T @ (targets - share @ targets)[rest]
+        )
+        np.testing.assert_allclose(without[i], centred[i] @ slope + share @ targets, atol=1e-9)
+
+
+def test_whitening_sees_through_loud_directions_and_a_regression_reads_other_rows():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 600)
+    quiet = 3 * np.eye(4)[y] + 0.5 * rng.normal(size=(600, 4))
+    X = np.concatenate([quiet, 15 * rng.normal(size=(600, 3))], axis=1)
+    labels = np.full(600, -1)
+    for c in range(4):
+        labels[np.flatnonzero(y == c)[:8]] = c
+    plain = np.mean(Probe(X, pool=300).fit(labels, 4).of(X).argmax(axis=1) == y)
+    fitted = Probe(X, pool=300, metric="whitened").fit(labels, 4)
+    assert fitted.line is not None
+    found = fitted.of(X)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert np.mean(found.argmax(axis=1) == y) > plain + 0.2
+    again = Probe(50 * X, pool=300, metric="whitened").fit(labels, 4).of(50 * X)
+    np.testing.assert_allclose(found, again, atol=1e-6)
+    assert Probe(X, metric="whitened").fit(np.full(600, -1), 0).of(X).shape == (600, 0)
+
+
+def test_a_regression_does_not_show_an_item_its_own_label():
+    X, y = blobs(60, 2, 1)
+    y = y.copy()
+    y[0] = 1 - y[0]  # a label that nobody else would give
+    labels = np.full(60, -1)
+    labels[:12] = y[:12]
+    fitted = Probe(X, metric="whitened").fit(labels, 2)
+    assert fitted.pool[0, y[0]] == 1.0 and fitted.without_own[0, y[0]] < 0.5
+
+
+def test_whitened_rows_have_like_variance_and_landmarks_a_gaussian_kernel():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3)) * [10.0, 3.0, 1.0] + 5
+    found = Whitening(X, floor=0.0)(X)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
+    np.testing.assert_allclose(np.cov(found.T), np.eye(3) / 3, atol=0.02)
+    Z = found[:60]
+    features = Landmarks(Z, most=60).own
+    away = ((Z[:, None] - Z[None]) ** 2).sum(axis=2)
+    expected = np.exp(-away / (2 * np.median(away)))
+    np.testing.assert_allclose(features @ features.T, expected, atol=5e-3)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.oracles import Answer, AnswerTime, Attribute, ExactBeliefs, Grid, Pair, TruthLabeler
+from likewise.oracles import (
+    Answer,
+    AnswerTime,
+    Attribute,
+    ExactBeliefs,
+    Grid,
+    Outliers,
+    Pair,
+    TruthLabeler,
+)
 from likewise.oracles.pal import PAL
 from likewise.oracles.probe import Probe
 from likewise.oracles.samplers import (
@@ -17,6 +26,7 @@ from likewise.oracles.samplers import (
     Hierarchy,
     Margin,
     NearestNeighbors,
+    OutlierGrids,
     Pruning,
     RandomPairs,
     SelfSupervised,
@@ -24,7 +34,7 @@ from likewise.oracles.samplers import (
     Uncertainty,
     build_sampler,
 )
-from likewise.oracles.samplers.default import _Proposal
+from likewise.oracles.samplers.default import Proposal
 from tests.oracles.contract import SamplerContract, blobs
 
 
@@ -211,7 +221,7 @@ class TestDefault(SamplerContract):
         # Three candidates of worth 6, 5, 1 that are never clicked; a tile takes 1 s, the rest 2 s.
         time = AnswerTime(base=1.0, tile=1.0, click=0.0)
         worth = np.array([0.0, 6.0, 11.0, 12.0])
-        proposal = _Proposal(0, np.zeros(0, int), np.array([4, 5, 6]), worth, np.zeros(4))
+        proposal = Proposal(0, np.zeros(0, int), np.array([4, 5, 6]), worth, np.zeros(4))
         assert proposal.best(time, fill=False)[0] == pytest.approx(11 / 4)
         assert proposal.best(time, fill=False)[1].tolist() == [4, 5]
         assert proposal.best(time, fill=True)[0] == pytest.approx(12 / 5)
@@ -221,6 +231,33 @@ class TestDefault(SamplerContract):
             Default("all")
         with pytest.raises(ValueError, match="discovery is -1"):
             Default(discovery=-1)
+
+
+class TestOutlierGrids(SamplerContract):
+    def sampler(self):
+        return OutlierGrids()
+
+    def test_they_are_asked_where_most_belong_and_place_items(self):
+        X, y = blobs(200, 3, 2)
+        loop = PAL(X, OutlierGrids(), TruthLabeler(y), grid=10)
+        steps = loop.run(40, progress=False).steps
+        odd = [step for step in steps if isinstance(step.question, Outliers)]
+        assert len(odd) >= 3
+        belonging = [
+            np.bincount(y[list(step.question.items)]).max() / len(step.question.items)
+            for step in odd
+        ]
+        assert np.mean(belonging) > 0.5
+        labels = loop.beliefs.labels()
+        known = labels >= 0
+        assert known.sum() > 60
+        assert np.array_equal(
+            labels[known][:, None] == labels[known], y[known][:, None] == y[known]
+        )
+
+    def test_bad_arguments(self):
+        with pytest.raises(ValueError, match="likely is 0.4: give a probability above 0.5"):
+            OutlierGrids(likely=0.4)
 
 
 class TestFullGrids(SamplerContract):

@@ -12,11 +12,17 @@ import argparse
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from docstring_parser import parse as parse_docstring
 from jsonargparse import ArgumentParser
 
+from likewise.commands.answers import answers
+from likewise.commands.ask import ask
+from likewise.commands.classify import classify
+from likewise.commands.cluster import cluster
+from likewise.commands.duplicates import duplicates
 from likewise.commands.embed import embed
 from likewise.commands.errors import UsageError
 from likewise.commands.evaluate import evaluate
@@ -24,8 +30,12 @@ from likewise.commands.evaluate_lm import evaluate_lm
 from likewise.commands.export import export
 from likewise.commands.finetune_lm import finetune_lm
 from likewise.commands.recipes import recipes
+from likewise.commands.report import report
 from likewise.commands.reproduce import reproduce
+from likewise.commands.search import search
 from likewise.commands.simulate import simulate
+from likewise.commands.split import split
+from likewise.commands.subset import subset
 from likewise.commands.train import train
 
 VERBS: dict[str, Callable[..., Any]] = {
@@ -33,6 +43,15 @@ VERBS: dict[str, Callable[..., Any]] = {
     "embed": embed,
     "evaluate": evaluate,
     "export": export,
+    "ask": ask,
+    "answers": answers,
+    "report": report,
+    "search": search,
+    "cluster": cluster,
+    "classify": classify,
+    "duplicates": duplicates,
+    "subset": subset,
+    "split": split,
     "recipes": recipes,
     "simulate": simulate,
     "reproduce": reproduce,
@@ -95,9 +114,12 @@ def verb_parser(function: Callable[..., Any]) -> ArgumentParser:
             # Suppressed, so that one which is not given does not undo what a config says.
             absent: dict[str, Any] = {"nargs": "?", "default": argparse.SUPPRESS}
             needed = parameter.default is parameter.empty
-            parser.add_argument(
-                name, type=types[name], help=helps.get(name), **({} if needed else absent)
-            )
+            kind = types[name]
+            how = {} if needed else absent
+            if kind == list[Path]:
+                # Words side by side: likewise report runs/a runs/b.
+                kind, how = Path, {"nargs": "+"}
+            parser.add_argument(name, type=kind, help=helps.get(name), **how)
         elif types[name] is bool and parameter.default is False:
             by_hand.add(name)
             parser.add_argument(f"--{name}", action="store_true", help=helps.get(name))

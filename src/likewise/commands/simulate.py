@@ -34,7 +34,7 @@ def simulate(
 
     Args:
         data: "digits" (scikit-learn's, raw pixels, 500 of them for the test), or a file of labelled
-            embeddings that `likewise embed` wrote.
+            embeddings: what `likewise embed` wrote, or an .npz with `embedding` and `label`.
         sampler: which ones; without, default, captcha and random.
         budget: questions of each run.
         out: the HTML file to write.
@@ -73,7 +73,7 @@ def simulate(
         for run in range(seed, seed + runs):
             split = labelled_split(data, test, seed=run)
             levels.append(0.95 * full_label_accuracy(split))
-            probe = Probe(split.X, seed=run)
+            probe = Probe(split.X, seed=run, metric="euclidean" if data == "digits" else "whitened")
             for name in names:
                 labeler = TruthLabeler(
                     split.y, false_yes=false_yes, false_no=false_no, seed=run, annotators=3

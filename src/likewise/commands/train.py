@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from likewise.commands.errors import UsageError
 
 if TYPE_CHECKING:
+    from likewise.data import Source
+    from likewise.graph import Graph
     from likewise.runs import Run
 
 
@@ -25,6 +27,9 @@ def train(
     labels: str | None = None,
     label_weight: float | None = None,
     label_share: float = 1.0,
+    answers: str | None = None,
+    merge_duplicates: bool = False,
+    duplicates: str | None = None,
     graph: object = None,
     views: str | None = None,
     n_views: int | None = None,
@@ -47,6 +52,7 @@ def train(
     workers: int | None = None,
     stream: bool | None = None,
     monitor_every: int | None = None,
+    diagnose_every: int | None = None,
     checkpoint_minutes: float = 5.0,
     checkpoint_steps: int | None = None,
     log_every: int = 20,
@@ -58,7 +64,8 @@ def train(
     """Train an encoder on images, from who is alike.
 
     Without labels, every image is alike to its own views only. With labels, the graph is
-    (1 - w) I + w G, where G holds which images have the same label. The run's folder holds the
+    (1 - w) I + w G, where G holds which images have the same label; with answers, G is what they
+    say and imply: +1 alike, -1 different. The run's folder holds the
     encoder, the checkpoint, the figures and the arguments, all of them. From Python, `data` may be
     an array or a Source, too.
 
@@ -74,8 +81,14 @@ def train(
         image_column: of Parquet files and datasets.
         label_column: of Parquet files and datasets.
         labels: put labels into the graph: "source" (folder names or column) or a CSV (key,label).
-        label_weight: w, between 0 and 1 (default 0.5; 1 for recipes that need labels).
+        label_weight: w, between 0 and 1, of labels or answers (default 0.5; 1 for recipes that
+            need labels).
         label_share: use this share of the labels, drawn at random by the seed.
+        answers: put what people answered into the graph: a project of `likewise ask` (its file, or
+            the URL of its database). A snapshot is kept in the run's folder.
+        merge_duplicates: find near-duplicates by their pixels, and put them into the graph as
+            alike: without, self-supervision takes a twin for a negative.
+        duplicates: the same with those of a CSV file that `likewise duplicates` wrote.
         graph: in Python only: a Graph over the images, in the order of their keys, in place of I
             and of labels: edges, partial labels, sums, whatever is known.
         views: the augmentation policy, in place of the recipe's.
@@ -101,6 +114,8 @@ def train(
         workers: processes that decode images.
         stream: decode images in every epoch anew; by default only where memory is too small.
         monitor_every: epochs between two looks at rank and kNN accuracy; 0 for none.
+        diagnose_every: epochs between two looks at collapse and its causes, for `likewise report`;
+            by default as often as costs at most 1 %; 0 for none.
         checkpoint_minutes: the least time between two checkpoints.
         checkpoint_steps: a checkpoint every so many steps, whatever the time.
         log_every: steps between two looks at the loss.
@@ -113,7 +128,14 @@ def train(
     from likewise.training.session import prepare
 
     try:
-        prepared = prepare(**arguments)
-    except (ValueError, OSError) as error:
+        prepared = prepare(**arguments, graph_of_answers=_graph_of_answers)
+    except (ValueError, OSError, ImportError) as error:
         raise UsageError(str(error)) from error
     return prepared.train()
+
+
+def _graph_of_answers(source: Source, project: str, kept: Path, *, take: bool) -> Graph:
+    """What people answered, as a graph; see :func:`likewise.annotate.project.training_graph`."""
+    from likewise.annotate.project import training_graph
+
+    return training_graph(source, project, kept, take=take)

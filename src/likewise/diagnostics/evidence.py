@@ -45,6 +45,7 @@ class Evidence(Figures):
         label_lift: (share of nearest negatives with the same label - chance) / (1 - chance).
         imbalance: samples of the largest class over those of the smallest.
         classes: how many classes the labels hold; 0 without labels.
+        encoder_dim: dimensions of h1; 0 without h1.
     """
 
     rows: int
@@ -63,6 +64,7 @@ class Evidence(Figures):
     label_lift: float
     imbalance: float
     classes: int
+    encoder_dim: int = 0
 
 
 @torch.no_grad()
@@ -161,6 +163,7 @@ def gather_evidence(
         label_lift=lift,
         imbalance=imbalance,
         classes=classes,
+        encoder_dim=0 if h1 is None else encoder.shape[1],
     )
 
 

@@ -20,6 +20,7 @@ from likewise.oracles.questions import (
     question_from_dict,
 )
 from likewise.oracles.samplers import SAMPLERS, Sampler, build_sampler
+from likewise.oracles.updates import FineTune, KernelUpdate, Update
 
 __all__ = [
     "PAL",
@@ -31,8 +32,10 @@ __all__ = [
     "Beliefs",
     "Contradiction",
     "ExactBeliefs",
+    "FineTune",
     "Grid",
     "History",
+    "KernelUpdate",
     "Labeler",
     "NoisyBeliefs",
     "Outliers",
@@ -43,6 +46,7 @@ __all__ = [
     "Sampler",
     "Step",
     "TruthLabeler",
+    "Update",
     "answers_of",
     "append_answers",
     "build_sampler",

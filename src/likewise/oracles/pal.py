@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from likewise.oracles.answers import Answer
 from likewise.oracles.beliefs import Beliefs, ExactBeliefs, NoisyBeliefs
 from likewise.oracles.labelers import Labeler
-from likewise.oracles.probe import Probe
+from likewise.oracles.probe import Prepared, Probe
 from likewise.oracles.questions import Question
 from likewise.oracles.samplers import Sampler, State, build_sampler
+from likewise.oracles.updates import Update
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,10 @@ class PAL:
             are taken from `truth`; nothing else ever sees these.
         truth: (n,) the true classes of X, for that matching.
         enough: stop below this expected share of wrong items.
+        update: a representation that learns from the answers, too
+            (:mod:`likewise.oracles.updates`): X, and the rows to test on or to predict, are then
+            its inputs.
+        every: so many questions lie between two updates.
 
     >>> from likewise.oracles.labelers import TruthLabeler
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
@@ -116,8 +121,11 @@ class PAL:
         test: tuple[ArrayLike, ArrayLike] | None = None,
         truth: ArrayLike | None = None,
         enough: float = 0.0,
+        update: Update | None = None,
+        every: int = 10,
     ) -> None:
-        self.X = np.asarray(X)
+        self.inputs, self.update, self.every = np.asarray(X), update, every
+        self.X = self._rows(self.inputs)
         self.sampler = build_sampler(sampler) if isinstance(sampler, str) else sampler
         self.labeler = labeler
         if isinstance(beliefs, Beliefs):
@@ -131,6 +139,8 @@ class PAL:
             raise ValueError(f"enough is {enough}: give a share of the items, 0 or more, below 1")
         if test is not None and truth is None:
             raise ValueError("test is given without truth: classes found cannot be named")
+        if every < 1:
+            raise ValueError(f"every is {every}: give the questions between updates, at least 1")
         self.grid, self.enough = grid, enough
         self.rng = np.random.default_rng(seed)
         self.probe = Probe(self.X) if probe is None else probe
@@ -138,6 +148,7 @@ class PAL:
         self.test = None if test is None else (np.asarray(test[0]), np.asarray(test[1]))
         self.history = History()
         self._state: State | None = None
+        self._near: tuple[Probe, Prepared] | None = None
         self._answered = -1
         self._guessed = 0
 
@@ -176,6 +187,18 @@ class PAL:
             beliefs.set_prior(fitted.items(own=False) + 1e-3)
             self._guessed = beliefs.n_answers
 
+    def _rows(self, inputs: ArrayLike) -> NDArray[np.floating]:
+        """What the classifier sees of some inputs."""
+        return np.asarray(inputs) if self.update is None else self.update.rows(inputs)
+
+    def renew(self) -> None:
+        """Let the representation learn from all answers, and go on over its new rows."""
+        if self.update is not None:
+            self.update.learn(self.inputs, self.beliefs)
+            self.X = self._rows(self.inputs)
+            self.probe = self.probe.over(self.X)
+            self._state, self._guessed = None, 0
+
     def step(self) -> Step | None:
         """Ask one question; None where nothing is left to ask."""
         question = self.sampler.propose(self.state)
@@ -187,6 +210,8 @@ class PAL:
             return None
         answered = self.labeler.answer(question)
         self.beliefs.add(answered.answers)
+        if (len(self.history) + 1) % self.every == 0:
+            self.renew()
         state = self.state
         step = Step(
             question,
@@ -240,7 +265,7 @@ class PAL:
 
     def predict(self, rows: ArrayLike) -> NDArray[np.int64]:
         """The classes (as the beliefs number them) of any rows; -1 before the first class."""
-        rows = np.atleast_2d(np.asarray(rows))
+        rows = self._rows(np.atleast_2d(np.asarray(rows)))
         if not self.state.n_classes:
             return np.full(len(rows), -1)
         return self.state.fitted.of(rows).argmax(axis=1)
@@ -254,11 +279,12 @@ class PAL:
         if not self.state.n_classes:
             return 0.0
         names = match_classes(here, self.truth[items], self.state.n_classes)
-        return float(np.mean([names.get(c) == y for c, y in zip(*self._tested(), strict=True)]))
-
-    def _tested(self) -> tuple[list[int], list[Any]]:
-        assert self.test is not None
-        return self.predict(self.test[0]).tolist(), self.test[1].tolist()
+        if self._near is None or self._near[0] is not self.probe:  # once a pool
+            self._near = (self.probe, self.probe.prepared(self._rows(self.test[0])))
+        found = self.state.fitted.at(self._near[1]).argmax(axis=1)
+        return float(sum(np.sum(self.test[1][found == c] == y) for c, y in names.items())) / len(
+            found
+        )
 
 
 def match_classes(found: ArrayLike, truth: ArrayLike, n_classes: int) -> dict[int, Any]:

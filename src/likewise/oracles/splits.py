@@ -26,7 +26,8 @@ def labelled_split(data: str, test: str | None = None, *, seed: int = 0) -> Spli
 
     Args:
         data: "digits" (1,297 and 500 of scikit-learn's, pixels between 0 and 1), or a file of
-            labelled embeddings.
+            labelled embeddings: what `likewise embed` wrote (.parquet), or an .npz file with the
+            arrays `embedding` (n, d), in any precision, and `label` (n,), -1 where unknown.
         test: another such file; by default a quarter of `data` at random.
         seed: of the split.
 
@@ -47,7 +48,7 @@ def labelled_split(data: str, test: str | None = None, *, seed: int = 0) -> Spli
     return Split(X, y, *_labelled(test))
 
 
-def full_label_accuracy(split: Split, most: int = 20_000) -> float:
+def full_label_accuracy(split: Split, most: int = 100_000) -> float:
     """The accuracy of a logistic regression that sees all labels (of at most so many rows)."""
     from sklearn.linear_model import LogisticRegression
 
@@ -55,7 +56,7 @@ def full_label_accuracy(split: Split, most: int = 20_000) -> float:
     if len(X) > most:
         drawn = np.random.default_rng(0).choice(len(X), most, replace=False)
         X, y = X[drawn], y[drawn]
-    model = LogisticRegression(max_iter=3000).fit(X, y)
+    model = LogisticRegression(max_iter=3000 if len(X) <= 5000 else 500).fit(X, y)
     return float(model.score(split.test_rows, split.test_labels))
 
 
@@ -66,14 +67,35 @@ def _cut(X: NDArray[np.float32], y: NDArray[np.int64], test: int, seed: int) -> 
 
 
 def _labelled(path: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    from likewise.evaluation.embeddings import read_embeddings
-
     if not Path(path).exists():
         raise ValueError(
             f"data is {path!r}: give 'digits', or a file of embeddings that likewise embed wrote"
         )
-    embeddings = read_embeddings(path)
-    if embeddings.labels is None or (embeddings.labels < 0).all():
+    rows, labels = _arrays(path) if Path(path).suffix == ".npz" else _embeddings(path)
+    if labels is None or (labels < 0).all():
         raise ValueError(f"{path} has no labels: a simulation needs them to answer")
-    known = embeddings.labels >= 0
-    return embeddings.rows[known], embeddings.labels[known]
+    known = labels >= 0
+    return rows[known], labels[known]
+
+
+def _embeddings(path: str) -> tuple[NDArray[np.float32], NDArray[np.int64] | None]:
+    from likewise.evaluation.embeddings import read_embeddings
+
+    embeddings = read_embeddings(path)
+    return embeddings.rows, embeddings.labels
+
+
+def _arrays(path: str) -> tuple[NDArray[np.float32], NDArray[np.int64] | None]:
+    with np.load(path) as held:
+        if "embedding" not in held:
+            raise ValueError(f"{path} holds {sorted(held)}: name the rows `embedding`")
+        rows = held["embedding"].astype(np.float32)
+        labels = held["label"].astype(np.int64) if "label" in held else None
+    if rows.ndim != 2 or (labels is not None and labels.shape != (len(rows),)):
+        shape = None if labels is None else labels.shape
+        raise ValueError(
+            f"{path}: embedding has shape {rows.shape} and label {shape}: give (n, d) and (n,)"
+        )
+    if not np.isfinite(rows).all():
+        raise ValueError(f"{path}: embedding holds numbers that are not finite")
+    return rows, labels

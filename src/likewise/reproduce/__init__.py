@@ -5,7 +5,22 @@
 'Asking with templates (algorithm 3'
 """
 
-from likewise.reproduce.findings import Check, Figure, Findings, Reproduction
-from likewise.reproduce.registry import REPRODUCTIONS, reproduction
+from likewise.reproduce.findings import (
+    Check,
+    Figure,
+    Findings,
+    Reproduction,
+    TrainedReproduction,
+)
+from likewise.reproduce.registry import REPRODUCTIONS, reproduction, select
 
-__all__ = ["REPRODUCTIONS", "Check", "Figure", "Findings", "Reproduction", "reproduction"]
+__all__ = [
+    "REPRODUCTIONS",
+    "Check",
+    "Figure",
+    "Findings",
+    "Reproduction",
+    "TrainedReproduction",
+    "reproduction",
+    "select",
+]

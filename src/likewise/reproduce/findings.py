@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
+    from likewise.reproduce.encoders import Encoders
+    from likewise.reproduce.setting import Setting
+    from likewise.reproduce.trainings import Training
+
 Samples = dict[str, NDArray[Any]]
 """What was measured, by name; the first axis runs over trials."""
 Trial = Callable[[np.random.Generator], Samples]
@@ -101,6 +105,27 @@ class Reproduction:
     trial: Trial = field(repr=False)
     conclude: Callable[[Samples], Findings] = field(repr=False)
     draw: Callable[[Samples], Picture] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TrainedReproduction:
+    """A claim about trained encoders, and what is measured on them.
+
+    A trial is a seed: `trainings` names what is trained with it, at a setting, and `measure`
+    looks at the trained networks. Figures that name the same trainings share them in a session.
+    """
+
+    name: str
+    claim: str
+    trainings: Callable[[Setting, int], Sequence[Training]] = field(repr=False)
+    measure: Callable[[Encoders, int], Samples] = field(repr=False)
+    conclude: Callable[[Samples], Findings] = field(repr=False)
+    draw: Callable[[Samples], Picture] = field(repr=False)
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What a reader needs beside the setting."""
+
+
+AnyReproduction = Reproduction | TrainedReproduction
 
 
 def _short(value: float) -> str:

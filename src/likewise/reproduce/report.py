@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.reproduce.findings import Findings, Reproduction, Samples
+from likewise.reproduce.findings import AnyReproduction, Findings, Samples
 from likewise.runs.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
     from rich.table import Table
+
+    from likewise.reproduce.setting import Setting
 
 CURVE_NUMBERS = 2000
 """Means over trials with more numbers than this stay out of the file (figure 6's graphs)."""
@@ -24,17 +26,19 @@ DOTS_PER_INCH = 100
 
 
 def record(
-    entry: Reproduction,
+    entry: AnyReproduction,
     findings: Findings,
     samples: Samples,
     *,
     trials: int,
     seed: int,
     seconds: float,
+    setting: Setting | None = None,
 ) -> dict[str, Any]:
-    """Everything that was found, as it stands in NAME.json."""
+    """Everything that was found, as it stands in NAME.json (NAME-full.json at full size)."""
     return {
-        "name": entry.name,
+        "name": entry.name if setting is None else stem(entry.name, setting),
+        "command": command(entry.name, setting, trials),
         "claim": entry.claim,
         "verdict": findings.verdict,
         "remark": findings.remark,
@@ -42,11 +46,11 @@ def record(
             {**asdict(check), "met": check.met, "text": str(check)} for check in findings.checks
         ],
         "figures": [{**asdict(figure), "text": str(figure)} for figure in findings.figures],
-        "settings": entry.settings,
+        "settings": {**({} if setting is None else setting.describe()), **entry.settings},
         "trials": trials,
         "seed": seed,
         "seconds": round(seconds, 1),
-        "machine": machine(),
+        "machine": machine(None if setting is None else setting.device),
         "means": {
             name: {"mean": values.mean(axis=0), "deviation": values.std(axis=0)}
             for name, values in samples.items()
@@ -55,8 +59,26 @@ def record(
     }
 
 
-def machine() -> str:
-    """The processor that figures were measured on."""
+def stem(name: str, setting: Setting) -> str:
+    """The name of a reproduction's files and of its row."""
+    return name if setting.name == "fast" else f"{name}-{setting.name}"
+
+
+def command(name: str, setting: Setting | None, trials: int) -> str:
+    """What measures it again."""
+    words = [f"likewise reproduce {name} --trials {trials}"]
+    if setting is not None:
+        words.append(f"--epochs {setting.epochs}")
+        words += ["--full --data FOLDER"] if setting.name == "full" else []
+    return " ".join(words)
+
+
+def machine(device: str | None = None) -> str:
+    """The processor (or GPU) that figures were measured on."""
+    if device == "cuda":
+        import torch
+
+        return torch.cuda.get_device_name()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         name = next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
@@ -65,11 +87,13 @@ def machine() -> str:
     return f"{name}, {os.cpu_count()} cores"
 
 
-def save(entry: Reproduction, samples: Samples, found: dict[str, Any], folder: Path) -> list[Path]:
+def save(
+    entry: AnyReproduction, samples: Samples, found: dict[str, Any], folder: Path
+) -> list[Path]:
     """Write NAME.png, NAME.svg and NAME.json; the last one says that all are there."""
     folder.mkdir(parents=True, exist_ok=True)
     picture = entry.draw(samples)
-    paths = [folder / f"{entry.name}.{kind}" for kind in ("png", "svg", "json")]
+    paths = [folder / f"{found['name']}.{kind}" for kind in ("png", "svg", "json")]
     for path, kind in zip(paths, ("png", "svg"), strict=False):
         with write_atomically(path) as aside:
             _draw(picture, aside, kind)
@@ -84,7 +108,7 @@ def table(found: dict[str, Any]) -> Table:
     from rich.table import Table
 
     rows = Table(
-        title=f"{found['name']} ({found['trials']} trials, seed {found['seed']})",
+        title=f"{found['name']} ({counted(found)}, seed {found['seed']})",
         caption=found["remark"] or None,
         show_lines=False,
     )
@@ -98,6 +122,12 @@ def table(found: dict[str, Any]) -> Table:
         mark = "[green]met[/]" if check["met"] else "[red]not met[/]"
         rows.add_row(check["text"], mark)
     return rows
+
+
+def counted(found: dict[str, Any]) -> str:
+    """ "1 trial", or more."""
+    trials = found["trials"]
+    return "1 trial" if trials == 1 else f"{trials} trials"
 
 
 def _draw(picture: Picture, file: Path, kind: str) -> None:

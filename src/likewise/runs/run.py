@@ -39,6 +39,7 @@ class Run:
     config.yaml             the arguments, all of them: ``train --config`` repeats it
     encoder.safetensors     the encoder, with what it needs to be built again
     checkpoints/last.ckpt   everything that resuming needs
+    diagnostics.jsonl       rank, spectra, alignment and the like while it trained
     metrics.csv             loss, terms, effective rank and kNN accuracy by step
     data.json               which images it was trained on
     summary.json            what came out

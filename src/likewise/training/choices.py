@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from likewise.data import Source, usual_size
 from likewise.graph import Graph
 from likewise.optimizers import scaled_lr
+from likewise.training.diagnosis import LOOKED_AT
 from likewise.training.fit import Machine
 from likewise.training.module import Optimization
 from likewise.training.recipe import Recipe
@@ -32,6 +34,7 @@ def check_numbers(config: dict[str, Any]) -> None:
         "n_views": 2,
         "checkpoint_steps": 1,
         "monitor_every": 0,
+        "diagnose_every": 0,
         "workers": 0,
         "seed": 0,
     }
@@ -152,6 +155,24 @@ def choose_monitor_every(config: dict[str, Any]) -> int:
     """Every epoch of a short run, twenty times in a long one."""
     every: int | None = config["monitor_every"]
     return max(1, config["epochs"] // 20) if every is None else every
+
+
+def choose_diagnose_every(config: dict[str, Any], images: int) -> int:
+    """Twenty times in a run, and less often where looks would cost more than 1 % of its work.
+
+    A look is a forward pass of two views of a few hundred images; a step is a forward and a
+    backward pass, three times as much, of each of its views.
+
+    >>> choose_diagnose_every({"diagnose_every": None, "epochs": 100, "n_views": 2}, 50_000)
+    5
+    >>> choose_diagnose_every({"diagnose_every": None, "epochs": 100, "n_views": 2}, 1_077)
+    16
+    """
+    every: int | None = config["diagnose_every"]
+    if every is not None:
+        return every
+    share = 2 * min(images, LOOKED_AT) / (3 * images * config["n_views"])
+    return max(1, config["epochs"] // 20, math.ceil(share / 0.01))
 
 
 def known_labels(

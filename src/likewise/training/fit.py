@@ -22,7 +22,9 @@ from likewise.models import convert_batch_norm
 from likewise.runs import Preparation, Run
 from likewise.training.batches import BatchPlan
 from likewise.training.checkpoints import AtomicCheckpointIO, Checkpoints
+from likewise.training.diagnosis import Diagnosis
 from likewise.training.learner import Learner
+from likewise.training.metrics import MetricsFile
 from likewise.training.module import Optimization, TrainingModule
 from likewise.training.monitor import Monitor
 from likewise.training.progress import ProgressLine
@@ -92,6 +94,7 @@ def fit(
     machine: Machine,
     seed: int = 0,
     monitor_every: int = 1,
+    diagnose_every: int = 0,
     checkpoint_minutes: float = 5.0,
     checkpoint_steps: int | None = None,
     log_every: int = 20,
@@ -113,6 +116,7 @@ def fit(
         machine: where to run.
         seed: of views and dropout.
         monitor_every: epochs between two looks at the representation; 0 for none.
+        diagnose_every: epochs between two lines of diagnostics.jsonl; 0 for none.
         checkpoint_minutes: the least time between two checkpoints.
         checkpoint_steps: a checkpoint after every so many steps, whatever the time.
         log_every: steps between two looks at the loss.
@@ -142,6 +146,7 @@ def fit(
     monitor = Monitor(sample, preparation, every=monitor_every)
     line = ProgressLine(console, monitor, plan.batch_size * views.n_views)
     monitor.say = line.say
+    diagnosis = Diagnosis(sample, views, run.path, every=diagnose_every, seed=seed, say=line.say)
 
     def write_encoder(trained: Any) -> None:
         run.write_encoder(trained.learner.encoder, preparation)
@@ -153,6 +158,9 @@ def fit(
         every_steps=checkpoint_steps,
     )
     _quiet()
+    if resume:
+        remove_leftovers(run.checkpoint)
+    first = _step_of(run.checkpoint) if resume else 0
     trainer = L.Trainer(
         accelerator="gpu" if machine.device == "cuda" else "cpu",
         devices=machine.devices,
@@ -162,8 +170,8 @@ def fit(
         max_epochs=optimization.epochs,
         use_distributed_sampler=False,
         reload_dataloaders_every_n_epochs=1,
-        logger=[_logger(name, run) for name in loggers],
-        callbacks=[monitor, line, keeper],
+        logger=[_logger(name, run, first if resume else None) for name in loggers],
+        callbacks=[monitor, diagnosis, line, keeper],
         plugins=[AtomicCheckpointIO()],
         deterministic=machine.deterministic,
         enable_checkpointing=False,
@@ -172,10 +180,7 @@ def fit(
         num_sanity_val_steps=0,
         log_every_n_steps=log_every,
     )
-    if resume:
-        remove_leftovers(run.checkpoint)
     started = time.monotonic()
-    first = _step_of(run.checkpoint) if resume else 0
     trainer.fit(module, ckpt_path=str(run.checkpoint) if resume else None, weights_only=False)
     if machine.device == "cuda":
         torch.cuda.synchronize()
@@ -205,11 +210,11 @@ def _step_of(checkpoint: Path) -> int:
     return int(content["global_step"])
 
 
-def _logger(name: LoggerName, run: Run) -> Logger:
+def _logger(name: LoggerName, run: Run, resumed_at: int | None) -> Logger:
     from lightning.pytorch import loggers
 
     if name == "csv":
-        return loggers.CSVLogger(run.path, name="", version="")
+        return MetricsFile(run.path, resumed_at=resumed_at)
     if name == "tensorboard":
         return loggers.TensorBoardLogger(run.path, name="", version="tensorboard")
     if name == "wandb":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from likewise.training.batches import BatchPlan, plan_batches
 from likewise.training.choices import (
     check_numbers,
     choose_canvas,
+    choose_diagnose_every,
     choose_encoder,
     choose_machine,
     choose_monitor_every,
@@ -42,6 +44,7 @@ from likewise.training.choices import (
 )
 from likewise.training.fit import Machine, Outcome, fit
 from likewise.training.learner import Learner
+from likewise.training.merging import with_twins
 from likewise.training.module import Optimization
 from likewise.training.recipe import Recipe
 from likewise.training.recipes import recipe as find_recipe
@@ -117,6 +120,7 @@ class Prepared:
             machine=self.machine,
             seed=self.config["seed"],
             monitor_every=self.config["monitor_every"],
+            diagnose_every=self.config["diagnose_every"],
             checkpoint_minutes=self.config["checkpoint_minutes"],
             checkpoint_steps=self.config["checkpoint_steps"],
             log_every=self.config["log_every"],
@@ -149,10 +153,24 @@ class Prepared:
         }
 
 
+ANSWERS = "answers.jsonl"
+"""The answers that a run was trained on, in its folder: whoever resumes it trains on the same."""
+
+
 def prepare(
-    *, resume: Path | None, data: Any, out: Path | None, graph: Any = None, **options: Any
+    *,
+    resume: Path | None,
+    data: Any,
+    out: Path | None,
+    graph: Any = None,
+    graph_of_answers: Callable[..., Graph] | None = None,
+    **options: Any,
 ) -> Prepared:
-    """Resolve the arguments of :func:`likewise.train`, open the data, and build what learns."""
+    """Resolve the arguments of :func:`likewise.train`, open the data, and build what learns.
+
+    `graph_of_answers` reads a project of answers, about which this room knows nothing: it is called
+    with the source, the project, the file that keeps what was read, and whether to write that.
+    """
     console = Console(stderr=True)
     if resume is not None:
         run = Run.open(resume)
@@ -161,7 +179,8 @@ def prepare(
                 f"{resume} holds no checkpoint to resume from: start it again with "
                 f"`likewise train --config {run.path / 'config.yaml'} --out ANOTHER`"
             )
-        config = {**run.config, "out": str(run.path)}
+        # Runs of before an option was there go on without it.
+        config = {"diagnose_every": 0, **run.config, "out": str(run.path)}
     else:
         if data is None or out is None:
             raise ValueError("give the images to train on and --out, the folder of the run")
@@ -198,12 +217,24 @@ def prepare(
     images = open_images(source, canvas, config, machine, console)
     _check_same_data(run, source) if resume is not None else None
     _cut_batch(config, len(images), machine, console)
+    config["diagnose_every"] = choose_diagnose_every(config, len(images))
     optimization = choose_optimization(method, config)
-    labels, classes = _labels(source, images, method, config)
-    if graph is not None or run.has_graph:
+    answered = config.get("answers") is not None
+    if answered:
+        _check_answers(graph, method, config)
+    labels, classes = (None, None) if answered else _labels(source, images, method, config)
+    if answered:
+        assert graph_of_answers is not None
+        take = resume is None and _is_first_process()
+        said = graph_of_answers(source, config["answers"], run.path / ANSWERS, take=take)
+        config["answers"] = without_password(config["answers"])
+        known = _mixed(_of_images(said, source, images), config["label_weight"])
+    elif graph is not None or run.has_graph:
         known = _given(graph, source, images, run, config)
     else:
         known = sample_graph(len(images), labels, config["label_weight"])
+    told = console if _is_first_process() else None
+    known = with_twins(known, source, images, method, config, told)
     sample = watched(images, config["seed"])
     mean, std = channel_statistics(sample.pixels)
     with torch.random.fork_rng():
@@ -328,9 +359,41 @@ def _given(
         )
     if config["labels"] is not None or config["label_weight"]:
         raise ValueError("both graph and labels are given: put the labels into the graph")
+    return _of_images(graph, source, images)
+
+
+def _of_images(graph: Graph, source: Source, images: Images | StreamedImages) -> Graph:
+    """A graph over the source, on the images that could be read."""
     if len(images) == len(source):
         return graph
     return graph.subset(torch.from_numpy(source.index_of(images.keys)))
+
+
+def _check_answers(graph: Any, method: Recipe, config: dict[str, Any]) -> None:
+    if graph is not None or config["labels"] is not None:
+        other = "labels" if graph is None else "graph"
+        raise ValueError(f"both answers and {other} are given: train on one of them")
+    if method.needs_labels:
+        raise ValueError(
+            f"recipe {config['recipe']!r} needs labels, and answers say who is alike: give another "
+            "recipe, such as simclr"
+        )
+    if config["label_weight"] is None:
+        config["label_weight"] = 0.5
+
+
+def _mixed(known: Graph, weight: float) -> Graph:
+    """(1 - w) I + w G."""
+    return known if weight == 1 else (1 - weight) * Graph.identity(known.n) + weight * known
+
+
+def without_password(project: str) -> str:
+    """The URL of a database as it may be written down.
+
+    >>> without_password("postgresql://ada:secret@host/animals")
+    'postgresql://ada@host/animals'
+    """
+    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1@", project)
 
 
 def _sampler(method: Recipe, config: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from likewise.oracles.samplers.classic import (
 from likewise.oracles.samplers.default import Default
 from likewise.oracles.samplers.hierarchy import Hierarchy
 from likewise.oracles.samplers.neighbors import NearestNeighbors
+from likewise.oracles.samplers.outliers import OutlierGrids
 from likewise.oracles.samplers.pruning import Pruning
 from likewise.oracles.samplers.random_pairs import RandomPairs
 from likewise.oracles.samplers.self_supervised import SelfSupervised
@@ -23,6 +24,7 @@ SAMPLERS: Mapping[str, type[Sampler]] = {
     sampler.name: sampler
     for sampler in (
         Default,
+        OutlierGrids,
         RandomPairs,
         SelfSupervised,
         Captcha,
@@ -58,6 +60,7 @@ __all__ = [
     "Hierarchy",
     "Margin",
     "NearestNeighbors",
+    "OutlierGrids",
     "Pruning",
     "RandomPairs",
     "Sampler",

@@ -27,7 +27,7 @@ HYPOTHESES = 3
 
 
 @dataclass(frozen=True)
-class _Proposal:
+class Proposal:
     """A grid before its size is settled.
 
     Attributes:
@@ -115,15 +115,24 @@ class Default(Sampler):
             return self._surest(state)
         if state.grid == 1 and state.n_classes:
             return self._pair(state)
-        found = []
-        for proposal in (*self._known_classes(state), *self._new_classes(state)):
-            rate, shown = proposal.best(state.time, fill=self.fill)
-            found.append((rate, proposal.exemplar, shown))
-        for _, exemplar, shown in sorted(found, key=lambda proposal: -proposal[0]):
-            question = state.ask(exemplar, shown)
+        found = [
+            (proposal, *proposal.best(state.time, fill=self.fill))
+            for proposal in self._proposals(state)
+        ]
+        for proposal, _, shown in sorted(found, key=lambda rated: -rated[1]):
+            question = self._put(state, proposal, shown)
             if question is not None:
                 return question
         return unknown_pairs(state)
+
+    def _proposals(self, state: State) -> Iterator[Proposal]:
+        """What may be asked."""
+        yield from self._known_classes(state)
+        yield from self._new_classes(state)
+
+    def _put(self, state: State, proposal: Proposal, shown: Index) -> Question | None:
+        """A proposal as a question, without what is known already."""
+        return state.ask(proposal.exemplar, shown)
 
     def _settled(self, state: State) -> bool:
         if state.n_classes < 2:
@@ -176,23 +185,23 @@ class Default(Sampler):
 
     # --- grids --------------------------------------------------------------------------------
 
-    def _known_classes(self, state: State) -> Iterator[_Proposal]:
+    def _known_classes(self, state: State) -> Iterator[Proposal]:
         far = reach(state)
         for c in range(state.n_classes):
             alike = state.with_new[:, c]
-            gains = np.where(state.open & ~state.closed[:, c], _binary_entropy(alike) * far, 0.0)
+            gains = np.where(state.open & ~state.closed[:, c], binary_entropy(alike) * far, 0.0)
             taken = diverse(gains, state.covariance, state.grid)
             if len(taken):
                 items = state.probe.items[taken]
-                yield _Proposal(
+                yield Proposal(
                     state.exemplar(c, items),
                     items[:0],
                     items,
-                    _worth(gains, taken, state),
-                    _sums(alike[taken]),
+                    worth_of(gains, taken, state),
+                    sums(alike[taken]),
                 )
 
-    def _new_classes(self, state: State) -> Iterator[_Proposal]:
+    def _new_classes(self, state: State) -> Iterator[Proposal]:
         far, covariance, items = reach(state), state.covariance, state.probe.items
         new = state.with_new[:, -1]
         likely = np.argsort(-np.where(state.open, new * far, -np.inf), kind="stable")
@@ -206,18 +215,18 @@ class Default(Sampler):
             )
             alike = new[place] * new * np.clip(near, 0.0, 1.0)
             alike += state.with_new[:, :-1] @ state.with_new[place, :-1]
-            gains = np.where(state.open, _binary_entropy(alike) * far, 0.0)
+            gains = np.where(state.open, binary_entropy(alike) * far, 0.0)
             gains[place] = 0.0
             taken = diverse(gains, covariance, state.grid - len(rivals))
             own = entropy(state.with_new[[place]])[0] + self.discovery * new[place]
             exemplars = np.array([state.exemplar(c) for c in rivals], dtype=np.int64)
             if len(exemplars) + len(taken):
-                yield _Proposal(
+                yield Proposal(
                     int(items[place]),
                     exemplars,
                     items[taken],
-                    own * float(far[place]) + _worth(gains, taken, state),
-                    _sums(alike[taken]),
+                    own * float(far[place]) + worth_of(gains, taken, state),
+                    sums(alike[taken]),
                 )
 
 
@@ -245,12 +254,13 @@ def _unfinished(state: State) -> int | None:
     return int(almost[0]) if len(almost) else None
 
 
-def _binary_entropy(p: NDArray[np.floating]) -> NDArray[np.floating]:
+def binary_entropy(p: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Of a yes that has the probability p, in bits."""
     p = np.clip(np.asarray(p, dtype=np.float64), 1e-12, 1.0 - 1e-12)
     return -(p * np.log2(p) + (1.0 - p) * np.log2(1.0 - p))
 
 
-def _worth(gains: NDArray[np.floating], taken: Index, state: State) -> NDArray[np.floating]:
+def worth_of(gains: NDArray[np.floating], taken: Index, state: State) -> NDArray[np.floating]:
     """The gains of 0, 1, ... candidates, each discounted by what those before explain."""
     left = state.covariance[np.ix_(taken, taken)].astype(np.float64)
     before = np.maximum(np.diagonal(left), 1e-9).copy()
@@ -259,8 +269,9 @@ def _worth(gains: NDArray[np.floating], taken: Index, state: State) -> NDArray[n
         worth.append(float(gains[place] * np.clip(left[k, k] / before[k], 0.0, 1.0)))
         column = left[:, k].copy()
         left -= np.outer(column, column) / (column[k] + 1e-6)
-    return _sums(np.array(worth))
+    return sums(np.array(worth))
 
 
-def _sums(values: NDArray[np.floating]) -> NDArray[np.floating]:
+def sums(values: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Of the first 0, 1, ... values."""
     return np.concatenate([[0.0], np.cumsum(values)])

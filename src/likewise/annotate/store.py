@@ -1,0 +1,383 @@
+"""The store of a project: facts that are only ever added, leases and people, in one database."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, select, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.sql.functions import max as largest
+
+from likewise.annotate import leases, people, tables
+from likewise.annotate.facts import Fact, check_id, check_name, compact
+from likewise.annotate.facts_effective import Reading, Said
+from likewise.annotate.leases import Lease
+from likewise.annotate.people import Person
+from likewise.annotate.store_engines import ORDER_LOCK, NotSaved, open_engine
+
+__all__ = ["NotSaved", "Since", "Store"]
+
+
+@dataclass(frozen=True)
+class Since:
+    """What is new since a sequence number.
+
+    Attributes:
+        sequence: of the last fact that was read: ask from here next time.
+        answers: the new answers about pairs.
+        rewritten: something said before does not count any more (an undo, a split): read all
+            answers again.
+    """
+
+    sequence: int
+    answers: list[Said]
+    rewritten: bool
+
+
+class Store:
+    """One project's facts, leases and people: on a laptop one SQLite file, on a server PostgreSQL.
+
+    Any number of threads may use a store, and any number of processes the same database. What
+    :meth:`append` has returned for is on the disk. Reading is from a snapshot and keeps nobody
+    from writing.
+
+    >>> from tempfile import mkdtemp
+    >>> store = Store.open(Path(mkdtemp()) / "project.db")
+    >>> fact = Fact("8f1e", "name", "ada", 0.0, {"item": "a.jpg", "name": "cats"})
+    >>> store.append([fact]), store.append([fact])
+    ([True], [False])
+    >>> [(sequence, fact.who) for sequence, fact in store.facts()]
+    [(1, 'ada')]
+    >>> store.close()
+    """
+
+    def __init__(
+        self, engine: Engine, place: str, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.place = place
+        """Where it is, in words, without a password."""
+        self.clock = clock
+        file = engine.url.database if engine.dialect.name == "sqlite" else None
+        self.file = Path(file) if file else None
+        """The file of an SQLite project; None where it is a PostgreSQL database."""
+        self._engine = engine
+        self._sqlite = engine.dialect.name == "sqlite"
+        self._insert: Any = sqlite.insert if self._sqlite else postgresql.insert
+        # SQLite has one writer at a time anyway: to wait here is fair, and quicker than to try.
+        self._writing = threading.Lock()
+        self._writers: dict[bool, Connection] = {}
+        self._closed = False
+
+    @classmethod
+    def open(cls, project: str | Path, *, clock: Callable[[], float] = time.time) -> Store:
+        """Open a project, or begin one.
+
+        Args:
+            project: a file ("project.db", SQLite), or the URL of a PostgreSQL database
+                ("postgresql://user:password@host/name").
+            clock: seconds since 1970.
+        """
+        engine, place = open_engine(project)
+        store = cls(engine, place, clock=clock)
+        try:
+            store._prepare()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _prepare(self) -> None:
+        with self._write() as connection:
+            if not self._sqlite:
+                # Two servers that start together would both make the tables.
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({ORDER_LOCK})"))
+            tables.metadata.create_all(connection)
+            about = tables.about
+            row = connection.execute(select(about.c.value).where(about.c.name == "schema")).first()
+            if row is None:
+                connection.execute(about.insert().values(name="schema", value=str(tables.SCHEMA)))
+            elif row.value != str(tables.SCHEMA):
+                raise ValueError(
+                    f"{self.place} has tables of version {row.value}, and this is version "
+                    f"{tables.SCHEMA}: use the version of Likewise that made it, export the "
+                    "answers there and import them here"
+                )
+            leases.forget(connection, self.clock())
+
+    def close(self) -> None:
+        """Close all connections; what was appended is safe with or without."""
+        with self._writing:
+            self._closed = True
+            for connection in self._writers.values():
+                connection.close()
+            self._writers.clear()
+            self._engine.dispose()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- connections --------------------------------------------------------------------------
+
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        with self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _write(self, *, durable: bool = True) -> Iterator[Connection]:
+        """A transaction: committed when the block ends well, gone when not.
+
+        Args:
+            durable: wait until it is on the disk. Leases need not be: they are back after a crash
+                of the server, and after a power cut nobody has a page open.
+        """
+        try:
+            if self._sqlite:
+                with self._writing, self._immediately(durable) as connection:
+                    yield connection
+            else:
+                with self._engine.begin() as connection:
+                    if not durable:
+                        connection.execute(text("SET LOCAL synchronous_commit TO off"))
+                    yield connection
+        except IntegrityError:
+            raise
+        except (DBAPIError, SQLAlchemyError) as error:
+            raise NotSaved.because(self.place, error) from error
+
+    @contextmanager
+    def _immediately(self, durable: bool) -> Iterator[Connection]:
+        if self._closed:
+            raise NotSaved(f"{self.place} is closed: nothing was saved")
+        connection = self._writers.get(durable)
+        if connection is None:
+            connection = self._engine.connect()
+            level = "FULL" if durable else "NORMAL"
+            connection.exec_driver_sql(f"PRAGMA synchronous={level}")
+            connection.rollback()
+            self._writers[durable] = connection
+        try:
+            # The right to write is taken at once: to read first and then to want to write is how
+            # two of them come to wait for one another ("database is locked").
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+            connection.commit()
+        except BaseException:
+            try:
+                connection.rollback()
+            except SQLAlchemyError:
+                self._writers.pop(durable).invalidate()
+            raise
+
+    # --- facts --------------------------------------------------------------------------------
+
+    def append(self, facts: Sequence[Fact], *, release: Sequence[str] = ()) -> list[bool]:
+        """Add facts; on return they are on the disk.
+
+        Args:
+            facts: all of them are saved, or none (:class:`NotSaved`).
+            release: questions whose leases end with this.
+
+        Returns:
+            For every fact whether it is new; False: one with this id was there already.
+        """
+        if not facts:
+            return []
+        table = tables.facts
+        with self._write() as connection:
+            if not self._sqlite:
+                # Facts become visible in the order of their numbers: who has read up to one has
+                # read all before it.
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({ORDER_LOCK})"))
+            new = []
+            for fact in facts:
+                values = {**fact.to_dict(), "body": compact(fact.body)}
+                added = connection.execute(
+                    self._insert(table)
+                    .values(**values)
+                    .on_conflict_do_nothing(index_elements=[table.c.id])
+                    .returning(table.c.sequence)
+                )
+                new.append(added.first() is not None)
+            leases.release(connection, release)
+        return new
+
+    def facts(
+        self, after: int = 0, who: str | None = None, limit: int | None = None
+    ) -> list[tuple[int, Fact]]:
+        """Facts with their sequence numbers, in the order in which they came.
+
+        Args:
+            after: only those with a larger number.
+            who: only this person's.
+            limit: at most so many.
+        """
+        table = tables.facts
+        chosen = select(table).where(table.c.sequence > after).order_by(table.c.sequence)
+        if who is not None:
+            chosen = chosen.where(table.c.who == who)
+        if limit is not None:
+            chosen = chosen.limit(limit)
+        with self._read() as connection:
+            rows = connection.execute(chosen).all()
+        return [(row.sequence, _fact(row)) for row in rows]
+
+    def latest(self, who: str, limit: int = 20) -> list[tuple[int, Fact]]:
+        """A person's last facts, the newest first."""
+        table = tables.facts
+        chosen = (
+            select(table).where(table.c.who == who).order_by(table.c.sequence.desc()).limit(limit)
+        )
+        with self._read() as connection:
+            rows = connection.execute(chosen).all()
+        return [(row.sequence, _fact(row)) for row in rows]
+
+    def fact(self, id: str) -> tuple[int, Fact] | None:
+        """One fact by its id, with its number."""
+        with self._read() as connection:
+            row = connection.execute(select(tables.facts).where(tables.facts.c.id == id)).first()
+        return None if row is None else (row.sequence, _fact(row))
+
+    def last(self) -> int:
+        """The number of the last fact; 0 where there is none."""
+        with self._read() as connection:
+            return connection.execute(select(largest(tables.facts.c.sequence))).scalar() or 0
+
+    def answers(self) -> list[Said]:
+        """All answers about pairs that count, by key: without what was undone, after splits."""
+        return self.reading().answers
+
+    def names(self) -> dict[str, str]:
+        """What classes are called, each by one of its items."""
+        return self.reading().names
+
+    def reading(self) -> Reading:
+        """Everything that counts, in one snapshot."""
+        return Reading(self.facts())
+
+    def answers_since(self, sequence: int) -> Since:
+        """The answers that came after a sequence number.
+
+        >>> from tempfile import mkdtemp
+        >>> store = Store.open(Path(mkdtemp()) / "project.db")
+        >>> store.answers_since(0)
+        Since(sequence=0, answers=[], rewritten=False)
+        >>> store.close()
+        """
+        reading = Reading()
+        new = self.facts(after=sequence)
+        rewritten = any(fact.kind in ("undo", "split") for _, fact in new)
+        if rewritten:
+            # What counts of the new facts may depend on the old ones.
+            reading.add(self.facts())
+            kept = [said for said in reading.answers if said.sequence > sequence]
+            return Since(reading.sequence, kept, True)
+        reading.add(new)
+        return Since(max(reading.sequence, sequence), reading.answers, False)
+
+    # --- leases -------------------------------------------------------------------------------
+
+    def lease(
+        self,
+        question_id: str,
+        who: str,
+        items: Sequence[str],
+        seconds: float = 300.0,
+        *,
+        question: dict[str, Any] | None = None,
+    ) -> bool:
+        """Give an open question to one person.
+
+        Args:
+            question_id: new.
+            who: gets it.
+            items: the keys that nobody else is to be asked about in the meantime.
+            seconds: after that, others may be asked. An answer that comes later still counts.
+            question: kept with it.
+
+        Returns:
+            False where one of the items is with somebody, in a question that is open.
+        """
+        check_id(question_id)
+        check_name("who", who)
+        if not seconds > 0:
+            raise ValueError(f"seconds is {seconds}: give a positive number")
+        now = self.clock()
+        lease = Lease(question_id, who, now, now + seconds, question or {})
+        for again in (True, False):
+            try:
+                with self._write(durable=False) as connection:
+                    leases.grant(connection, lease, items)
+                return True
+            except IntegrityError:
+                if again:  # what is in the way may have expired
+                    with self._write(durable=False) as connection:
+                        leases.free(connection, now)
+        return False
+
+    def release(self, *question_ids: str) -> None:
+        """Others may be asked what these questions ask."""
+        with self._write(durable=False) as connection:
+            leases.release(connection, question_ids)
+
+    def leased(self, question_id: str) -> Lease | None:
+        """The question of this id as it was handed out, open or not."""
+        with self._read() as connection:
+            return leases.found(connection, question_id)
+
+    def open_leases(self, who: str | None = None) -> list[Lease]:
+        """The leases that keep others away now, the oldest first."""
+        with self._read() as connection:
+            return leases.open_leases(connection, self.clock(), who)
+
+    # --- people -------------------------------------------------------------------------------
+
+    def add_person(self, name: str, admin: bool = False, expires: float | None = None) -> str:
+        """Invite somebody.
+
+        Args:
+            name: unique among those who are invited.
+            admin: may see and invite others.
+            expires: seconds since 1970 from which on the token is worth nothing.
+
+        Returns:
+            The token, which is nowhere else: only its SHA-256 is kept.
+        """
+        with self._write() as connection:
+            return people.add_person(connection, name, admin, expires, self.clock())
+
+    def person_of(self, token: str) -> Person | None:
+        """Whose token this is; None where it is nobody's, revoked or expired."""
+        with self._read() as connection:
+            return people.person_of(connection, token, self.clock())
+
+    def revoke(self, name: str) -> bool:
+        """Take an invitation back, from now on; False where nobody has that name."""
+        with self._write() as connection:
+            return people.revoke(connection, name)
+
+    def people(self) -> list[Person]:
+        """Everybody who was ever invited, by name."""
+        with self._read() as connection:
+            return people.listed(connection)
+
+
+def _fact(row: Any) -> Fact:
+    # What is in the table was checked before it came there: checking it again would take most of
+    # the time that reading takes.
+    fact = object.__new__(Fact)
+    values = (row.id, row.kind, row.who, row.when, json.loads(row.body))
+    for name, value in zip(("id", "kind", "who", "when", "body"), values, strict=True):
+        object.__setattr__(fact, name, value)
+    return fact
