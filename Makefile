@@ -26,7 +26,7 @@ demo: $(VENV)/.installed-dev
 	$(BIN)/python examples/digits.py --out demo
 
 test: $(VENV)/.installed-dev browser
-	$(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 # Pages are tested in a real browser.
 browser:

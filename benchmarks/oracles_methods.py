@@ -303,20 +303,17 @@ def of_digits(budget: int) -> dict[str, dict[str, Run]]:
 def of_embeddings(budget: int) -> dict[str, dict[str, Run]]:
     """The same question on tens of thousands of rows: fewer rows, and slower ones in strides."""
     return {
-        f"grids of {GRID}": {
-            "default": ours("default", GRID, budget),
-            "algorithm 3 as printed, free templates": algorithm_3(2 * budget, every=STRIDE),
-            "default, full grids": ours("default", GRID, budget, fill=True),
-            "low margin, free templates, our probe": algorithm_3(
-                budget, low_margin=True, own_probe=True
-            ),
-            "algorithm 3, free templates, our probe": algorithm_3(budget, own_probe=True),
-        },
         "full labels": {
-            "random, our probe": random_labels(4 * budget, own_probe=True, every=STRIDE),
             "random, logistic regression": random_labels(4 * budget, every=STRIDE),
             "modAL uncertainty": modal(4 * budget, batch=STRIDE),
             "scikit-activeml margin": activeml(4 * budget, "margin", batch=STRIDE),
+        },
+        f"grids of {GRID}": {
+            "default": ours("default", GRID, budget),
+            "algorithm 3 as printed, free templates": algorithm_3(2 * budget, every=STRIDE),
+            "low margin, free templates, our probe": algorithm_3(
+                budget, low_margin=True, own_probe=True
+            ),
         },
         "single pairs": {
             "COBRAS": cobras(4 * budget, most=COBRAS_ITEMS),

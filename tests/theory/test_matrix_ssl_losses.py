@@ -719,9 +719,7 @@ def test_matrix_ssl_section_5_1() -> None:
         torch.testing.assert_close(normalize(apart, dim=1), -z1, atol=1e-4, rtol=0)
 
 
-def test_equation_20_prefers_a_turned_plane_to_a_full_space_and_its_symmetric_part_does_not() -> (
-    None
-):
+def test_matrix_ssl_eq_20_prefers_a_turned_plane() -> None:
     """With branches in one plane, turned by 90 degrees, C has the eigenvalues +-i / 2: tr C^2, to
     which the loss reduces near 0, is then -1/2, while C = I / d gives 1 / d."""
     d = 16

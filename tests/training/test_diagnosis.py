@@ -116,7 +116,7 @@ def test_looks_are_at_the_start_and_every_so_often(run: Path) -> None:
         (9, 3),
     ]
     assert all(record["samples"] == 24 and record["projector"]["dim"] == 8 for record in records)
-    assert all(record["info_nce"]["inverse_temperature"] == 2.0 for record in records)
+    assert all(record["info_nce"]["inverse_temperature"] == 5.0 for record in records)
     assert records[0]["evidence"] != records[-1]["evidence"]
 
 

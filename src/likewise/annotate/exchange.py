@@ -24,8 +24,6 @@ COLUMNS = ("kind", "a", "b", "value", "name", "who", "when", "id", "question")
 AT_A_TIME = 1000
 """Facts that are saved together."""
 
-LONGEST_FIELD = 1 << 20
-
 
 def format_of(file: Path, format: str = "auto") -> Format:
     """The format that was said, or that the file's name tells.
@@ -158,7 +156,6 @@ def _write_table(answers: Sequence[Any], names: dict[str, str], path: Path) -> i
 
 
 def _read_table(path: Path, who: str) -> Iterator[Fact]:
-    csv.field_size_limit(LONGEST_FIELD)
     with path.open(encoding="utf-8-sig", newline="") as file:
         table = csv.DictReader(file)
         if not {"a", "b", "value"} <= set(table.fieldnames or ()):

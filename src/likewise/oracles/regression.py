@@ -47,7 +47,7 @@ class Landmarks:
         seed: of the draw.
     """
 
-    def __init__(self, rows: NDArray[np.float64], most: int = 500, seed: int = 0) -> None:
+    def __init__(self, rows: NDArray[np.floating], most: int = 500, seed: int = 0) -> None:
         drawn = np.random.default_rng(seed).permutation(len(rows))[:most]
         self._rows = rows[drawn]
         away = self._away(self._rows)
@@ -57,11 +57,11 @@ class Landmarks:
         self.own = self(rows)
         """(m, features) of the rows given."""
 
-    def _away(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _away(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
         squares = (rows**2).sum(axis=1)[:, None] + (self._rows**2).sum(axis=1)
         return np.maximum(squares - 2 * rows @ self._rows.T, 0.0)
 
-    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
         """(q, features) of any rows."""
         return np.exp(-self._away(rows) / self._scale) @ self._turn
 
@@ -79,7 +79,8 @@ class Ridge:
         weights: (m,), positive.
         strength: s, as a share of the mean eigenvalue of F^T W F.
 
-    >>> Ridge(np.array([[0.0], [1.0]]), np.eye(2), np.ones(2), 0.0).predict([[0.25]]).tolist()
+    >>> ridge = Ridge(np.array([[0.0], [1.0]]), np.eye(2), np.ones(2), strength=0.0)
+    >>> ridge.predict([[0.25]]).round(6).tolist()
     [[0.75, 0.25]]
     """
 
@@ -97,8 +98,8 @@ class Ridge:
         inner = self._centred.T @ weighted
         size = max(float(np.trace(inner)) / len(inner), 1e-12)
         inner[np.diag_indices_from(inner)] += strength * size + 1e-12
-        self._solved = np.linalg.solve(inner, weighted.T)
-        self._slope = self._solved @ self._targets
+        self._inner, self._weighted = inner, weighted
+        self._slope = np.linalg.solve(inner, weighted.T @ self._targets)
 
     def predict(self, rows: ArrayLike) -> NDArray[np.floating]:
         """(q, classes) of any rows: numbers that sum to 1, some of them below 0 or above 1."""
@@ -107,6 +108,7 @@ class Ridge:
     def fitted(self) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
         """(m, classes) of its own rows, and each of them left out of its own."""
         found = self._centred @ self._slope
-        own = np.einsum("md,dm->m", self._centred, self._solved)[:, None]
+        solved = np.linalg.solve(self._inner, self._weighted.T)
+        own = np.einsum("md,dm->m", self._centred, solved)[:, None]
         without = (found - own * self._targets) / np.maximum(1 - own, 1e-6)
         return found + self._middle, without + self._middle

@@ -125,11 +125,19 @@ class FineTune(Update):
         self._optimizer = torch.optim.Adam(encoder.parameters(), lr=lr)
         self._rng = np.random.default_rng(seed)
 
+    def _tensor(self, inputs: NDArray[Any]) -> torch.Tensor:
+        """Inputs in the encoder's own precision: features are often float64, weights never."""
+        import torch
+
+        given = torch.as_tensor(inputs)
+        weights = next(self.encoder.parameters())
+        return given.to(weights.dtype) if given.is_floating_point() else given
+
     def rows(self, inputs: ArrayLike) -> NDArray[np.floating]:
         """The embeddings of the encoder, in evaluation mode."""
         import torch
 
-        given = torch.as_tensor(np.asarray(inputs))
+        given = self._tensor(np.asarray(inputs))
         device = next(self.encoder.parameters()).device
         training = self.encoder.training
         self.encoder.eval()
@@ -158,7 +166,7 @@ class FineTune(Update):
                     self._rng.choice(others, rest, replace=False),
                 ]
             )
-            batch = torch.as_tensor(inputs[chosen]).to(device)
+            batch = self._tensor(inputs[chosen]).to(device)
             views = [batch, batch] if self.view is None else [self.view(batch), self.view(batch)]
             both = torch.stack(views, dim=1).flatten(0, 1)  # sample-major
             z = torch.nn.functional.normalize(self.encoder(both).float(), dim=1)
