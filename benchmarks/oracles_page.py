@@ -119,6 +119,11 @@ def curves_section(found: dict[str, Any], image: str) -> list[str]:
     level = np.mean(found["levels"])
     digits = found["name"] == "digits"
     seeds = found["seeds"]
+    cobras = (
+        f"COBRAS is given {COBRAS_ITEMS:,} of the items."
+        if "COBRAS" in found["results"].get("single pairs", {})
+        else "COBRAS, and low margin with free templates, were not measured yet."
+    )
     lines = [
         f"## {TITLES.get(found['name'], found['name'])}",
         "",
@@ -141,7 +146,7 @@ def curves_section(found: dict[str, Any], image: str) -> list[str]:
             f"Embeddings of an encoder that Likewise trained, {found['items']:,} x 128, the same "
             "for all. A logistic regression is fitted after every "
             f"{STRIDE}th grid or label, and modAL and scikit-activeml choose {STRIDE} at a time. "
-            f"COBRAS is given {COBRAS_ITEMS:,} of the items. scikit-activeml's TypiClust, which "
+            f"{cobras} scikit-activeml's TypiClust, which "
             "runs k-means for every label, was left out. Our probe is `Probe(X, "
             'metric="whitened")`: labels spread over a graph of 4,000 items, and kernel ridge '
             "regression reads the others (docs/oracles.md). Its constants, and that it is "
