@@ -540,8 +540,7 @@ def test_beliefs_that_reckon_with_mistakes(store, new_id):
         placed = labels >= 0
         assert placed.sum() > 10
         most = [Counter(TRUTH[labels == c]).most_common(1)[0][1] for c in range(labels.max() + 1)]
-        # Which questions are asked depends on how quickly the desk thinks: no seed fixes the figure.
-        assert sum(most) / placed.sum() > 0.8
+        assert sum(most) / placed.sum() > 0.9
 
 
 # --- what is derived can be lost ------------------------------------------------------------------
