@@ -64,8 +64,7 @@ def matrix_cross_entropy(
     ridge, method, order = _options(ridge, method, order)
     left, right = _pair(p, q, symmetrize)
     if method != "exact":
-        left, right, log = _taylor_terms(left, right, method, order, ridge)
-        return _trace(right - left @ log)
+        return taylor_cross_entropy(left, right, order, _shift(method, ridge))
     right = checks.symmetric(right, "q", q.dtype, _SYMMETRIZE)
     spectrum = decompose(right, "q", q.dtype, ridge)
     _check_semidefinite_quickly(left, p.dtype, ridge)
@@ -126,8 +125,7 @@ def matrix_kl(
     ridge, method, order = _options(ridge, method, order)
     left, right = _pair(p, q, symmetrize)
     if method != "exact":
-        left, right, log = _taylor_terms(left, right, method, order, ridge)
-        return _trace(left @ (taylor_log(left, order, 0.0) - log) - left + right)
+        return taylor_kl(left, right, order, _shift(method, ridge))
     right = checks.symmetric(right, "q", q.dtype, _SYMMETRIZE)
     of_q = decompose(right, "q", q.dtype, ridge)
     of_p = decompose(left, "p", p.dtype, ridge)
@@ -227,12 +225,28 @@ def _trace(a: Tensor) -> Tensor:
     return a.diagonal(dim1=-2, dim2=-1).sum(-1)
 
 
-def _taylor_terms(
-    left: Tensor, right: Tensor, method: Method, order: int, ridge: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    shift = ridge + float(method == "taylor-shifted")
-    lift = shift * torch.eye(left.shape[-1], dtype=left.dtype, device=left.device)
-    return left + lift, right + lift, taylor_log(right, order, shift)
+def _shift(method: Method, ridge: float) -> float:
+    return ridge + float(method == "taylor-shifted")
+
+
+def taylor_cross_entropy(p: Tensor, q: Tensor, order: int, shift: float) -> Tensor:
+    """tr(-(P + s I) log(Q + s I) + Q + s I) with the polynomial for the logarithm.
+
+    Nothing is checked, so that nothing is read back from a GPU: objectives call it every step.
+    """
+    log = taylor_log(q, order, shift)
+    return _trace(q) + shift * q.shape[-1] - shift * _trace(log) - _inner(p, log)
+
+
+def taylor_kl(p: Tensor, q: Tensor, order: int, shift: float) -> Tensor:
+    """MKL(P + s I || Q + s I) with polynomials for both logarithms; nothing is checked."""
+    logs = taylor_log(p, order, shift) - taylor_log(q, order, shift)
+    return shift * _trace(logs) + _inner(p, logs) + _trace(q - p)
+
+
+def _inner(a: Tensor, b: Tensor) -> Tensor:
+    """tr(A B), without the product."""
+    return (a * b.mT).sum((-2, -1))
 
 
 def _check_semidefinite_quickly(p: Tensor, dtype: torch.dtype, ridge: float) -> None:

@@ -80,13 +80,16 @@ def matrix_log(
 
 
 def taylor_log(a: Tensor, order: int, ridge: float) -> Tensor:
-    """Taylor polynomial of log(A + ridge I) about I, by Horner's rule."""
-    identity = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
-    x = a + (ridge - 1) * identity
-    factor = identity / order
+    """Taylor polynomial of log(A + ridge I) about I, by Horner's rule.
+
+    No product has the identity in it: where X = A + (ridge - 1) I is small, products in reduced
+    precision (TF32) are off by a share of X, not of I.
+    """
+    x = a + (ridge - 1) * torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    log = x / order
     for k in range(order - 1, 0, -1):
-        factor = identity / k - x @ factor
-    return x @ factor
+        log = x / k - x @ log
+    return log
 
 
 def has_principal_log(a: Tensor) -> bool:

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from likewise.information import has_principal_log, log_det_identity_plus, matrix_log
+from likewise.information import has_principal_log, log_det_identity_plus
+from likewise.information.logarithm import taylor_log
 from likewise.objectives.base import Objective, Reduction, one_of, positive
 from likewise.objectives.batch import Batch, unit_rows
 from likewise.objectives.similarity import mean_distance
@@ -100,7 +101,7 @@ class MaximumEntropyCoding(Objective):
         rows, dim = left.shape
         product = scale * (left.T @ right if dim <= rows else right @ left.T)
         if self.logarithm == "taylor":
-            return matrix_log(product, method="taylor-shifted", order=self.order).trace()
+            return taylor_log(product, self.order, ridge=1.0).trace()
         identity = torch.eye(len(product), dtype=product.dtype, device=product.device)
         if not has_principal_log(identity + product):
             raise ValueError(

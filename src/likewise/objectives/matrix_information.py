@@ -13,6 +13,8 @@ from likewise.information import (
     matrix_kl,
     uniform_cross_entropy,
 )
+from likewise.information.checks import symmetric_part
+from likewise.information.divergence import taylor_cross_entropy, taylor_kl
 from likewise.objectives.base import Objective, Reduction, one_of, positive
 from likewise.objectives.batch import Batch
 from likewise.objectives.entropy_coding import Covariance, covariance_count, unit_batch, whole
@@ -51,16 +53,16 @@ class _BranchCovariances(Objective):
     def _covariance(self, left: Tensor, right: Tensor) -> Tensor:
         return left.T @ right / covariance_count(len(left), self.ddof)
 
-    def _options(self, dim: int) -> dict[str, Any]:
-        return {"ridge": self._ridge(dim), "method": self.logarithm, "order": self.order}
+    def _shift(self) -> float:
+        """The multiple of I that a series adds to both matrices."""
+        return (self.ridge or 0.0) + float(self.logarithm == "taylor-shifted")
 
     def _ridge(self, dim: int) -> float:
-        if self.ridge is not None:
-            return self.ridge
-        return 1 / dim if self.logarithm == "exact" else 0.0
+        """What the exact logarithm adds to both matrices."""
+        return 1 / dim if self.ridge is None else self.ridge
 
     def _finite(self, value: Tensor, rows: Tensor) -> Tensor:
-        if self.logarithm == "exact" and not bool(torch.isfinite(value).all()):
+        if not bool(torch.isfinite(value).all()):
             raise ValueError(
                 f"a covariance of {len(rows)} rows in {rows.shape[1]} dimensions is singular, and "
                 f"ridge is {self.ridge}: give a ridge above 0, or logarithm='taylor-shifted'"
@@ -146,9 +148,8 @@ class MatrixUniformity(_BranchCovariances):
         identity = torch.eye(dim, dtype=covariance.dtype, device=covariance.device)
         symmetrize = self.covariance != "cross"
         if self.logarithm != "exact":
-            return matrix_cross_entropy(
-                identity / dim, covariance, symmetrize=symmetrize, **self._options(dim)
-            )
+            matrix = symmetric_part(covariance) if symmetrize else covariance
+            return taylor_cross_entropy(identity / dim, matrix, self.order, self._shift())
         if not symmetrize:
             return self._exact_cross(covariance + self._ridge(dim) * identity)
         try:
@@ -239,10 +240,13 @@ class MatrixAlignment(_BranchCovariances):
 
     def _value(self, first: Tensor, second: Tensor) -> Tensor:
         p, q = self._covariance(first, first), self._covariance(second, second)
-        options = self._options(len(p))
-        if self.divergence == "kl":
-            return self._finite(matrix_kl(p, q, **options), first)
-        return self._finite(matrix_cross_entropy(p.detach(), q, **options), first)
+        if self.divergence == "cross-entropy":
+            p = p.detach()
+        if self.logarithm != "exact":
+            taylor = taylor_kl if self.divergence == "kl" else taylor_cross_entropy
+            return taylor(p, q, self.order, self._shift())
+        exact = matrix_kl if self.divergence == "kl" else matrix_cross_entropy
+        return self._finite(exact(p, q, ridge=self._ridge(len(p))), first)
 
 
 class MatrixSSL(Objective):
