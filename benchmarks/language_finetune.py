@@ -20,6 +20,8 @@ import random
 import statistics
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -176,7 +178,7 @@ def train(size: Size, weight: float, seed: int, device: str) -> dict:
     return {**test(model, corpus, size, device), "train": loss.means(), "seconds": seconds}
 
 
-def run(part: str, out: Path, seeds: int, steps: int | None, limit: float) -> None:
+def run(part: str, out: Path, seeds: int, steps: int | None, limit: float, jobs: int) -> None:
     size = SIZES[part]
     if steps is not None:
         size = Size(**{**asdict(size), "steps": steps})
@@ -187,20 +189,32 @@ def run(part: str, out: Path, seeds: int, steps: int | None, limit: float) -> No
     if path.exists() and json.loads(path.read_text())["size"] == asdict(size):
         found = json.loads(path.read_text())
     out.mkdir(parents=True, exist_ok=True)
-    begin = time.perf_counter()
-    for seed in range(seeds):
-        for loss, weight in LOSSES.items():
-            if any(x["seed"] == seed and x["loss"] == loss for x in found["runs"]):
-                continue
-            if time.perf_counter() - begin > limit:
+    there = {(x["seed"], x["loss"]) for x in found["runs"]}
+    missing = [
+        (seed, loss) for seed in range(seeds) for loss in LOSSES if (seed, loss) not in there
+    ]
+    end = time.time() + limit
+    work = partial(one_run, size, device, jobs, end)
+    with get_context("spawn").Pool(jobs) as pool:
+        for result in pool.imap_unordered(work, missing):
+            if result is None:
                 print("out of time: call again to go on")
-                return
-            result = {"seed": seed, "loss": loss, **train(size, weight, seed, device)}
+                continue
             found["runs"].append(result)
             print(json.dumps(result), flush=True)
             temporary = path.with_name(path.name + ".tmp")
             temporary.write_text(json.dumps(found, indent=1))
             temporary.rename(path)
+
+
+def one_run(size: Size, device: str, jobs: int, end: float, which: tuple[int, str]) -> dict | None:
+    """One training in a process of its own, unless time is over."""
+    if time.time() > end:
+        return None
+    if device == "cpu":
+        torch.set_num_threads(1)
+    seed, loss = which
+    return {"seed": seed, "loss": loss, "jobs": jobs, **train(size, LOSSES[loss], seed, device)}
 
 
 # --- the tables -----------------------------------------------------------------------------------
@@ -252,9 +266,10 @@ def tables(out: Path) -> list[str]:
             right = interval([100 * x["accuracy"] for x in chosen])
             entropy = interval([x["ce"] for x in chosen])
             seconds = statistics.mean(x["seconds"] for x in chosen)
+            beside = max(x.get("jobs", 1) for x in chosen)
             lines.append(
                 f"| {loss} | {right[0]:.1f} ± {right[1]:.1f} | {entropy[0]:.3f} ± "
-                f"{entropy[1]:.3f} | {seconds:.0f} |"
+                f"{entropy[1]:.3f} | {seconds:.0f}{f' ({beside} at once)' if beside > 1 else ''} |"
             )
         pairs = zip(by_loss["CE"], by_loss["CE + MCE"], strict=True)
         gain = interval([100 * (b["accuracy"] - a["accuracy"]) for a, b in pairs])
@@ -273,11 +288,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--limit", type=float, default=math.inf, help="start no run after seconds")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings side by side")
     given = parser.parse_args()
-    if not torch.cuda.is_available():
-        torch.set_num_threads(1)
     seeds = SIZES[given.part].seeds if given.seeds is None else given.seeds
-    run(given.part, given.out, seeds, given.steps, given.limit)
+    run(given.part, given.out, seeds, given.steps, given.limit, given.jobs)
 
 
 if __name__ == "__main__":

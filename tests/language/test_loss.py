@@ -211,3 +211,25 @@ def test_a_synonym_costs_less_than_another_wrong_token():
     synonym, _ = matrix_part(embedding, logits, torch.tensor([3]))
     other, _ = matrix_part(embedding, logits, torch.tensor([1]))
     assert synonym.item() < 1.1 and other.item() > 3
+
+
+def test_more_products_than_the_tokens_span():
+    """128 tokens in 64 dimensions: a Krylov space ends before its coefficients do."""
+    embedding, logits, labels = problem(64, 1500, positions=4)
+    exact, gradient = matrix_part(embedding, logits, labels, top_k=128, method="exact")
+    options = {"products": 60, "max_products": 60, "tolerance": 0.0}
+    found, close = matrix_part(embedding, logits, labels, top_k=128, **options)
+    torch.testing.assert_close(found, exact, rtol=1e-6, atol=0)
+    assert relative(close, gradient) < 1e-4
+
+
+def test_half_precision_logits_with_ignored_positions():
+    embedding, logits, labels = problem(16, 60)
+    labels[::3] = -100
+    wide = logits.bfloat16().double()
+    expected, gradient = matrix_part(embedding, wide, labels)
+    found, narrow = matrix_part(embedding.float(), logits.bfloat16(), labels)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
+    kept = labels >= 0
+    assert relative(narrow[kept].double(), gradient[kept]) < 1e-2
+    assert narrow.dtype == torch.bfloat16 and not narrow[::3].any()

@@ -270,6 +270,14 @@ def product(left: Tensor, right: Tensor, working: torch.dtype) -> Tensor:
     return left.to(working) @ right.to(working)
 
 
+def product_into(left: Tensor, right: Tensor, out: Tensor) -> None:
+    """The same into `out`, in whose format it is added up."""
+    if _widening(right.device.type):
+        torch.mm(left, right, out_dtype=out.dtype, out=out)
+    else:
+        torch.mm(left.to(out.dtype), right.to(out.dtype), out=out)
+
+
 def batched_product(left: Tensor, right: Tensor, working: torch.dtype) -> Tensor:
     """The same for a batch of matrices."""
     if right.dtype == working:
@@ -286,7 +294,8 @@ def _widening(device_type: str) -> bool:
         return False
     try:
         x = torch.ones(16, 16, dtype=torch.bfloat16, device=device_type)
-        torch.mm(x, x, out_dtype=torch.float32)
+        wide = torch.mm(x, x, out_dtype=torch.float32)
+        torch.mm(x, x, out_dtype=torch.float32, out=wide)
         torch.bmm(x[None], x[None], out_dtype=torch.float32)
     except (TypeError, RuntimeError, NotImplementedError):
         return False

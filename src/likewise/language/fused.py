@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from likewise.information.derivatives import once
+from likewise.language import device
 from likewise.language.density import Density, FullVocabulary, TopTokens, UnitRows, largest
 from likewise.language.methods import Accuracy, Result, evaluate
 from likewise.language.quadrature import LOWEST_LOG
@@ -80,13 +81,23 @@ def all_positions(
         torch.zeros(N, dtype=working, device=logits.device),
         torch.zeros(N, dtype=working, device=logits.device),
         torch.zeros(N, dtype=torch.int32, device=logits.device),
-        torch.zeros_like(logits) if gradients[0] else None,
+        _room(logits, kept) if gradients[0] else None,
         torch.zeros_like(rows.weight, dtype=working) if gradients[1] else None,
     )
+    if device.serves(logits, rows, plan, gradients):
+        device.all_positions(logits, labels, kept, rows, plan, values)
+        return values
     with matmul_precision(logits.device, "ieee"):
         for index, share in _chunks(kept, weight, N, n, rows, plan):
             _Chunk(logits, labels, index, share, rows, plan, values, generator).run()
     return values
+
+
+def _room(logits: Tensor, kept: Tensor) -> Tensor:
+    """Where the gradient goes: zero where a position is ignored, and else overwritten."""
+    like = {"memory_format": torch.contiguous_format}
+    make = torch.empty_like if len(kept) == len(logits) else torch.zeros_like
+    return make(logits, **like)  # type: ignore[arg-type]
 
 
 def _chunks(
@@ -150,7 +161,7 @@ class _Chunk:
         if plan.matrix_weight:
             self._matrix_terms(gradient)
         if values.logits is not None and gradient is not None:
-            values.logits[self.index] = gradient
+            values.logits[self.index] = gradient.to(values.logits.dtype)
 
     def _matrix_terms(self, gradient: Tensor | None) -> None:
         plan, smoothing = self.plan, self.plan.label_smoothing

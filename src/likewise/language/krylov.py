@@ -81,7 +81,12 @@ class Krylov:
         dual = density.dual(following)
         length = _dot(following, dual).clamp_min_(0).sqrt_()
         # |Q v| <= |B^T v|: below round-off of that, the space is invariant and the answer exact.
-        noise = torch.linalg.vector_norm(x, dim=1, keepdim=True) * (16 * torch.finfo(x.dtype).eps)
+        epsilon = torch.finfo(x.dtype).eps
+        noise = torch.linalg.vector_norm(x, dim=1, keepdim=True) * (16 * epsilon)
+        if self.duals is not self.vectors:
+            # Coefficients that cancel out (more tokens than dimensions) leave the round-off of G.
+            spread = torch.linalg.vector_norm(following, 1, dim=1, keepdim=True)
+            noise = torch.maximum(noise, spread * (2 * epsilon**0.5))
         inverse = torch.where(length > noise, length, torch.inf).reciprocal_()
         self.residual = (length * (inverse > 0))[:, 0]
         self.following = density.rounded(following * inverse)

@@ -79,7 +79,7 @@ def estimate(gram: Tensor, rest: Tensor, residual: Tensor, log_share: Tensor | N
     else:
         before, upper, above = others
         upper = upper.maximum(lower)
-        value, error = _between(lower, upper, lower - before, above - upper)
+        value, error = between(lower, upper, lower - before, above - upper)
     nan = torch.where(broken, torch.nan, 0.0)
     return Estimate(
         value + nan,
@@ -99,7 +99,7 @@ def _factor(inner: Tensor) -> Tensor:
     return torch.linalg.cholesky_ex(inner + ridge).L
 
 
-def _between(lower: Tensor, upper: Tensor, risen: Tensor, fallen: Tensor) -> tuple[Tensor, Tensor]:
+def between(lower: Tensor, upper: Tensor, risen: Tensor, fallen: Tensor) -> tuple[Tensor, Tensor]:
     """Where the two bounds will meet, if each has as far to go as it has just come.
 
     That is an extrapolation, and a bound may stand still before it moves (a tiny eigenvalue is

@@ -24,7 +24,8 @@ LOWEST, HIGHEST = -62.0, 28.0
 
 
 @lru_cache
-def _nodes(device: torch.device) -> Tensor:
+def nodes(device: torch.device) -> Tensor:
+    """The values of s at which the integrands are taken, float64."""
     count = int((HIGHEST - LOWEST) / STEP) + 1
     return (torch.arange(count, dtype=torch.float64, device=device) * STEP + LOWEST).exp()
 
@@ -44,7 +45,7 @@ class Logarithm:
 def logarithm(a: Tensor, least: Tensor, c: int) -> Logarithm:
     """The logarithm of `a` (b, k, k), given that (A^-1)_11 <= 1 / least, (b,)."""
     diagonal, off, turn = tridiagonal(a)
-    s = _nodes(a.device)
+    s = nodes(a.device)
     pivots = _pivots(diagonal, off, s, least)
     weight = STEP * s
     # The constant is large and cancels, so the difference is taken first.
