@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if gpu else "cpu")
     parser.add_argument("--encoder", default="resnet18" if gpu else "tiny")
     parser.add_argument("--images", type=int, default=50_000 if gpu else 3_000)
-    parser.add_argument("--epochs", type=int, default=20 if gpu else 12)
+    parser.add_argument("--epochs", type=int, default=60 if gpu else 12)
     parser.add_argument("--batch-size", type=int, default=512 if gpu else 256)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--out", type=Path)

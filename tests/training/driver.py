@@ -91,6 +91,7 @@ def main() -> None:
         device="cpu",
         checkpoint_steps=4,
         monitor_every=1,
+        diagnose_every=1,
         logger=["csv"],
     )
 

@@ -258,15 +258,61 @@ def test_only_the_first_process_looks(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("images", "epochs"), [(1_000, 100), (3_000, 30), (50_000, 200)])
-def test_looks_of_a_run_are_affordable(images: int, epochs: int) -> None:
-    config = {"diagnose_every": None, "epochs": epochs, "n_views": 2}
-    every = choose_diagnose_every(config, images)
-    looks = epochs // every
-    forwards = looks * 2 * min(images, 512)
-    assert forwards <= 0.011 * 3 * epochs * images * 2
-    assert looks <= 20
-    assert choose_diagnose_every({**config, "diagnose_every": 0}, images) == 0
+def looks_of(
+    monkeypatch: pytest.MonkeyPatch, *, epochs: int, epoch: float, look: float, share: float | None
+) -> list[int]:
+    """After which epochs there is a look, by a clock of our own: seconds an epoch and a look."""
+    pixels = torch.from_numpy(pictures(8)).permute(0, 3, 1, 2).contiguous()
+    views = Views("simclr", 16, 2, mean=(0.5,) * 3, std=(0.25,) * 3)
+    now, found = [0.0], list[int]()
+    monkeypatch.setattr("likewise.training.diagnosis.time.perf_counter", lambda: now[0])
+    diagnosis = Diagnosis(
+        Images(pixels, list("abcdefgh")), views, Path("unused"), every=1, share=share
+    )
+
+    def seen(trainer: Any, module: Any, number: int) -> None:
+        now[0] += look
+        diagnosis._last = look
+        diagnosis._spent += look
+        found.append(number)
+
+    monkeypatch.setattr(diagnosis, "look", seen)
+
+    class Trainer:
+        is_global_zero = True
+        global_step = 0
+        current_epoch = 0
+        max_epochs = epochs
+
+    class Module:
+        device = torch.device("cpu")
+
+    trainer = Trainer()
+    diagnosis.on_train_start(trainer, Module())  # type: ignore[arg-type]
+    for number in range(epochs):
+        now[0] += epoch
+        trainer.current_epoch = number
+        diagnosis.on_train_epoch_end(trainer, Module())  # type: ignore[arg-type]
+    return found
+
+
+def test_looks_take_no_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"epochs": 100, "epoch": 1.0, "share": 0.01}
+    cheap = looks_of(monkeypatch, look=0.001, **settings)
+    assert cheap == list(range(101))
+    dear = looks_of(monkeypatch, look=0.2, **settings)
+    assert (dear[0], dear[-1]) == (0, 100) and dear == sorted(set(dear))
+    between = dear[1:-1]
+    assert 3 <= len(between) <= 6
+    # Before each of them but the first, whose length nobody knows, there was time for it.
+    assert all(0.2 * (i + 1) <= 0.01 * (at + 0.2 * i) + 1e-9 for i, at in enumerate(between) if i)
+    asked = looks_of(monkeypatch, look=0.2, epochs=10, epoch=1.0, share=None)
+    assert asked == list(range(11))
+
+
+def test_the_default_share_is_a_hundredth() -> None:
+    assert choose_diagnose_every({"diagnose_every": None, "epochs": 200}) == (10, 0.01)
+    assert choose_diagnose_every({"diagnose_every": 0, "epochs": 200}) == (0, None)
 
 
 @pytest.mark.gpu

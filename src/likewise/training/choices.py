@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 from likewise.data import Source, usual_size
 from likewise.graph import Graph
 from likewise.optimizers import scaled_lr
-from likewise.training.diagnosis import LOOKED_AT
 from likewise.training.fit import Machine
 from likewise.training.module import Optimization
 from likewise.training.recipe import Recipe
@@ -157,22 +155,18 @@ def choose_monitor_every(config: dict[str, Any]) -> int:
     return max(1, config["epochs"] // 20) if every is None else every
 
 
-def choose_diagnose_every(config: dict[str, Any], images: int) -> int:
-    """Twenty times in a run, and less often where looks would cost more than 1 % of its work.
+def choose_diagnose_every(config: dict[str, Any]) -> tuple[int, float | None]:
+    """Epochs between two looks, and which share of the time they may take.
 
-    A look is a forward pass of two views of a few hundred images; a step is a forward and a
-    backward pass, three times as much, of each of its views.
+    By default twenty times in a run, and less often where that would cost more than 1 %.
 
-    >>> choose_diagnose_every({"diagnose_every": None, "epochs": 100, "n_views": 2}, 50_000)
-    5
-    >>> choose_diagnose_every({"diagnose_every": None, "epochs": 100, "n_views": 2}, 1_077)
-    16
+    >>> choose_diagnose_every({"diagnose_every": None, "epochs": 100})
+    (5, 0.01)
+    >>> choose_diagnose_every({"diagnose_every": 10, "epochs": 100})
+    (10, None)
     """
     every: int | None = config["diagnose_every"]
-    if every is not None:
-        return every
-    share = 2 * min(images, LOOKED_AT) / (3 * images * config["n_views"])
-    return max(1, config["epochs"] // 20, math.ceil(share / 0.01))
+    return (max(1, config["epochs"] // 20), 0.01) if every is None else (every, None)
 
 
 def known_labels(

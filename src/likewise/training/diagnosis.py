@@ -39,6 +39,8 @@ class Diagnosis(L.Callback):
         folder: of the run.
         every: epochs between two looks; the first is before the first step, the last after the
             last epoch. 0 for none.
+        share: leave a look between these two out where looks would have taken more than this share
+            of the time of training; None to leave none out.
         seed: of the sample and its views.
         say: where a failure is told.
     """
@@ -50,6 +52,7 @@ class Diagnosis(L.Callback):
         folder: Path,
         *,
         every: int,
+        share: float | None = None,
         seed: int = 0,
         say: Callable[[str], None] = print,
     ) -> None:
@@ -57,10 +60,12 @@ class Diagnosis(L.Callback):
         self.views = views
         self.folder = folder
         self.every = every
+        self.share = share
         self.seed = seed
         self.say = say
         self._worker: ThreadPoolExecutor | None = None
         self._pending: Future[dict[str, Any]] | None = None
+        self._began = self._spent = self._last = 0.0
 
     def on_train_start(self, trainer: L.Trainer, pl_module: Any) -> None:
         """A look at what training starts with; a resumed run forgets looks that come again."""
@@ -72,6 +77,7 @@ class Diagnosis(L.Callback):
             keep_records(self.folder, trainer.global_step)
         else:
             self.look(trainer, pl_module, 0)
+        self._began, self._spent, self._last = time.perf_counter(), 0.0, 0.0
 
     def on_train_batch_end(self, trainer: L.Trainer, pl_module: Any, *args: Any) -> None:
         """Write down a look whose figures have been worked out meanwhile."""
@@ -80,10 +86,18 @@ class Diagnosis(L.Callback):
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: Any) -> None:
         """Look, where it is time."""
+        if not self.every or not trainer.is_global_zero:
+            return
         epoch = trainer.current_epoch + 1
-        due = self.every and (epoch % self.every == 0 or epoch == trainer.max_epochs)
-        if due and trainer.is_global_zero:
+        due = epoch % self.every == 0 and self._affordable()
+        if due or epoch == trainer.max_epochs:
             self.look(trainer, pl_module, epoch)
+
+    def _affordable(self) -> bool:
+        """Whether one more look, as long as the last one, stays within the share of time."""
+        if self.share is None:
+            return True
+        return self._spent + self._last <= self.share * (time.perf_counter() - self._began)
 
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: Any, checkpoint: Any) -> None:
         """Figures are on the disk before the checkpoint that a resumed run starts from."""
@@ -137,6 +151,8 @@ class Diagnosis(L.Callback):
             self._pending = Future()
             self._pending.set_result(figures())
             self._write(trainer)
+        self._last = time.perf_counter() - began
+        self._spent += self._last
 
     def _figures(self, rows: TwoViews, beta: float | None) -> dict[str, Any]:
         try:

@@ -95,6 +95,7 @@ def fit(
     seed: int = 0,
     monitor_every: int = 1,
     diagnose_every: int = 0,
+    diagnose_share: float | None = None,
     checkpoint_minutes: float = 5.0,
     checkpoint_steps: int | None = None,
     log_every: int = 20,
@@ -117,6 +118,7 @@ def fit(
         seed: of views and dropout.
         monitor_every: epochs between two looks at the representation; 0 for none.
         diagnose_every: epochs between two lines of diagnostics.jsonl; 0 for none.
+        diagnose_share: the share of the time that these may take; None for any.
         checkpoint_minutes: the least time between two checkpoints.
         checkpoint_steps: a checkpoint after every so many steps, whatever the time.
         log_every: steps between two looks at the loss.
@@ -146,7 +148,15 @@ def fit(
     monitor = Monitor(sample, preparation, every=monitor_every)
     line = ProgressLine(console, monitor, plan.batch_size * views.n_views)
     monitor.say = line.say
-    diagnosis = Diagnosis(sample, views, run.path, every=diagnose_every, seed=seed, say=line.say)
+    diagnosis = Diagnosis(
+        sample,
+        views,
+        run.path,
+        every=diagnose_every,
+        share=diagnose_share,
+        seed=seed,
+        say=line.say,
+    )
 
     def write_encoder(trained: Any) -> None:
         run.write_encoder(trained.learner.encoder, preparation)

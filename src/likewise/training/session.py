@@ -108,6 +108,7 @@ class Prepared:
         if _is_first_process() and not self.resume:
             self.run.write_config(self.config)
             self.run.write_data(self.source, graph=self.given_graph)
+        diagnose_every, diagnose_share = choose_diagnose_every(self.config)
         outcome = fit(
             self.learner,
             self.images,
@@ -120,7 +121,8 @@ class Prepared:
             machine=self.machine,
             seed=self.config["seed"],
             monitor_every=self.config["monitor_every"],
-            diagnose_every=self.config["diagnose_every"],
+            diagnose_every=diagnose_every,
+            diagnose_share=diagnose_share,
             checkpoint_minutes=self.config["checkpoint_minutes"],
             checkpoint_steps=self.config["checkpoint_steps"],
             log_every=self.config["log_every"],
@@ -217,7 +219,6 @@ def prepare(
     images = open_images(source, canvas, config, machine, console)
     _check_same_data(run, source) if resume is not None else None
     _cut_batch(config, len(images), machine, console)
-    config["diagnose_every"] = choose_diagnose_every(config, len(images))
     optimization = choose_optimization(method, config)
     answered = config.get("answers") is not None
     if answered:
