@@ -62,11 +62,12 @@ def main() -> int:
             print(database, json.dumps(found[database], indent=1), flush=True)
     if given.page:
         write_page(given.page, given, found)
-    return 0 if all(is_right(figures["audit"]) for figures in found.values()) else 1
+    return 0 if all(is_right(figures) for figures in found.values()) else 1
 
 
-def is_right(checked: dict[str, Any]) -> bool:
-    return not (checked["lost"] or checked["duplicates"] or checked["shared"] or checked["errors"])
+def is_right(figures: dict[str, Any]) -> bool:
+    wrong = [figures["audit"][name] for name in ("lost", "duplicates", "shared", "errors")]
+    return not any([*wrong, figures["locked"], figures.get("tracebacks", 0)])
 
 
 def new_project(database: str, folder: Path) -> str:
@@ -150,6 +151,8 @@ def measure_latency(given: argparse.Namespace, project: str, folder: Path) -> di
                 "p50 ms": round(1000 * seconds[len(seconds) // 2], 1),
                 "p99 ms": round(1000 * seconds[int(0.99 * (len(seconds) - 1))], 1),
                 "max ms": round(1000 * seconds[-1], 1),
+                # Of it, before it was sent: the annotator's process waited for a processor.
+                "p99 ms before sending": before_sending(entries, what),
             }
     grids = latency.get("answer", {}).get("requests", 0)
     tiles = sum(
@@ -164,8 +167,14 @@ def measure_latency(given: argparse.Namespace, project: str, folder: Path) -> di
         "tiles a second": round(tiles / given.seconds, 1),
         "server memory GiB": memory,
         "locked": locked(folder),
+        "tracebacks": in_log(folder, "Traceback"),
         "audit": asdict(checked),
     }
+
+
+def before_sending(entries: list[dict[str, Any]], what: str) -> float:
+    waited = sorted(entry["waited"] for entry in entries if entry["what"] == what)
+    return round(1000 * waited[int(0.99 * (len(waited) - 1))], 1)
 
 
 def kill_often(given: argparse.Namespace, project: str, folder: Path) -> dict[str, Any]:
@@ -203,14 +212,21 @@ def kill_often(given: argparse.Namespace, project: str, folder: Path) -> dict[st
 
 def locked(folder: Path) -> int:
     """How often the server's log says that the database was locked."""
-    return (folder / "server.log").read_text().count("database is locked")
+    return in_log(folder, "database is locked")
+
+
+def in_log(folder: Path, words: str) -> int:
+    return (folder / "server.log").read_text().count(words)
 
 
 def peak_memory(pid: int) -> float:
+    """GiB, of a process and of those that it has started: each at its peak."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    peak = sum(peak_memory(int(child)) for child in children)
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM"):
-            return round(int(line.split()[1]) / 2**20, 2)
-    return 0.0
+            peak += int(line.split()[1]) / 2**20
+    return round(peak, 2)
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -282,14 +298,17 @@ def latency_part(
         f"## {title}\n`{command}` on {machine}: {settings['people']} annotators, one grid every "
         f"{settings['every']:g} s each, for {settings['seconds']:g} s after "
         f"{settings['warm_up']:g} s that do not count; {settings['items']:,} items with "
-        f"{settings['dim']} numbers each, {settings['classes']} classes. {settings['remark']} "
-        f"Load average of the machine at the end: {settings['load']} on its cores.",
+        f"{settings['dim']} numbers each, {settings['classes']} classes. "
+        + (f"{settings['remark']} " if settings["remark"] else "")
+        + f"Load average of the machine at the end: {settings['load']} on its cores.",
         "\n".join(rows),
         "\n".join(checks),
         "Acknowledged, lost, duplicates and shared questions are over the whole run. A grid has up "
         "to 15 tiles: the sampler ends it where the next tile is not worth its time. Shared are "
         "questions, and pairs of items, that two people had open at once; tiles whose answer is "
-        "known (gold) are shown to many and do not count.",
+        "known (gold) are shown to many and do not count. The server thinks of questions in a "
+        "process of its own, of low priority; memory is of both at their peaks, and counts the "
+        "rows that they share twice.",
     ]
 
 

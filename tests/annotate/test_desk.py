@@ -80,7 +80,7 @@ def store(tmp_path) -> Iterator[Store]:
 
 @pytest.fixture
 def desk(store) -> Iterator[Desk]:
-    with Desk(SOURCE, ROWS, store, grid=6) as opened:
+    with Desk(SOURCE, ROWS, store, grid=6, thinking="call") as opened:
         yield opened
 
 
@@ -140,7 +140,7 @@ def test_it_works_on_either_database(tmp_path, new_id):
     for kind in KINDS:
         with (
             Store.open(new_project(kind, tmp_path)) as store,
-            Desk(SOURCE, ROWS, store, grid=6) as desk,
+            Desk(SOURCE, ROWS, store, grid=6, thinking="call") as desk,
         ):
             answer_some(desk, new_id, 3)
             assert desk.progress("ada")["team"]["questions"] == 3
@@ -206,7 +206,7 @@ def test_many_people_at_once_place_everything_without_a_shared_question(desk):
 
 
 def test_an_expired_lease_frees_the_items_and_the_late_answer_counts(store, new_id):
-    with Desk(SOURCE, ROWS, store, grid=59, lease=0.4) as desk:
+    with Desk(SOURCE, ROWS, store, grid=59, lease=0.4, thinking="call") as desk:
         first = desk.question("ada")
         assert len(first.tiles) == 59  # all there is
         time.sleep(0.5)
@@ -218,9 +218,9 @@ def test_an_expired_lease_frees_the_items_and_the_late_answer_counts(store, new_
 
 
 def test_a_killed_server_leaves_its_leases_behind(store, new_id):
-    with Desk(SOURCE, ROWS, store, grid=6) as before:
+    with Desk(SOURCE, ROWS, store, grid=6, thinking="call") as before:
         asked = before.question("ada")
-    with Desk(SOURCE, ROWS, store, grid=6) as after:
+    with Desk(SOURCE, ROWS, store, grid=6, thinking="call") as after:
         others = [after.question(f"p{k}") for k in range(3)]
         assert not {key for one in others for key in one.tiles} & set(asked.tiles)
         assert answer(after, "ada", asked, new_id())  # without the question in the body
@@ -344,7 +344,7 @@ def test_classes_are_named_merged_and_split_with_undo(desk, new_id):
     assert caught_up(desk).progress("ada")["classes"] == named
     # Of which nobody knows anything: a group that may yet turn out to be a known class has none.
     unknown = desk.snapshot.labels.copy()
-    unknown[desk.snapshot.beliefs.groups() >= 0] = 0
+    unknown[desk.snapshot.groups >= 0] = 0
     alone = SOURCE.keys[int(np.flatnonzero(unknown < 0)[0])]
     desk.name("ada", id="t", item=alone, name="something new")
     last = caught_up(desk).progress("ada")["classes"][-1]
@@ -366,7 +366,7 @@ def test_what_another_process_says_is_heard(desk, store, tmp_path):
 
 
 def test_gold_tiles_tell_who_is_careful_and_change_nothing(store, new_id):
-    with Desk(SOURCE, ROWS, store, grid=6, gold_share=0.2) as desk:
+    with Desk(SOURCE, ROWS, store, grid=6, gold_share=0.2, thinking="call") as desk:
         answer_some(desk, new_id, 6)
         tiles = gold = 0
         for _ in range(30):
@@ -399,7 +399,7 @@ def test_gold_tiles_tell_who_is_careful_and_change_nothing(store, new_id):
 
 
 def test_one_tile_in_twenty_is_gold(store, new_id):
-    with Desk(SOURCE, ROWS, store, grid=15) as desk:
+    with Desk(SOURCE, ROWS, store, grid=15, thinking="call") as desk:
         answer_some(desk, new_id, 4)
         snapshot = desk.snapshot
         placed = snapshot.exemplar(0)
@@ -446,7 +446,7 @@ def test_the_rows_can_be_swapped_while_people_answer(desk, new_id):
     rows = ROWS[:, ::-1] * [1.0, -3.0] + 5.0
     held = desk.question("ada")
     desk.refit(rows)
-    soon(lambda: desk._mind.X is rows)
+    soon(lambda: desk.snapshot is not None and desk._mind.X is rows)
     assert answer(desk, "ada", held, new_id())
     assert caught_up(desk).question("ada") is not None
     after = desk.map()
@@ -471,12 +471,13 @@ def test_the_map_shows_what_is_known(desk, new_id):
 
 def test_another_pool_is_drawn_when_one_is_placed(store, new_id, monkeypatch):
     """The classifier holds a part of the items at a time; all of them are placed in the end."""
-    monkeypatch.setattr("likewise.annotate.desk.Probe", partial(Probe, pool=24, neighbors=3))
-    with Desk(SOURCE, ROWS, store, grid=6, cache=None) as desk:
-        first = set(desk._mind.pool_items())
+    monkeypatch.setattr("likewise.annotate.desk_manner.Probe", partial(Probe, pool=24, neighbors=3))
+    with Desk(SOURCE, ROWS, store, grid=6, cache=None, thinking="call") as desk:
+        assert desk.snapshot.sequence == 0
+        first = set(desk._mind.pool)
         answer_some(desk, new_id, 80)
         assert len(first) == 24
-        assert set(desk._mind.pool_items()) != first
+        assert set(desk._mind.pool) != first
         assert (desk.snapshot.labels >= 0).mean() > 0.6
 
 
@@ -515,7 +516,7 @@ def test_progress_counts_and_estimates(desk, new_id):
 def test_of_random_classes_little_is_predicted_and_much_is_left(store):
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(N, 2))
-    with Desk(SOURCE, rows, store, grid=6) as desk:
+    with Desk(SOURCE, rows, store, grid=6, thinking="call") as desk:
         pairs = ["a,b,value"]
         for k in range(3, 45):
             pairs.append(f"photo {k % 3},photo {k},1")
@@ -530,7 +531,7 @@ def test_of_random_classes_little_is_predicted_and_much_is_left(store):
 
 
 def test_beliefs_that_reckon_with_mistakes(store, new_id):
-    with Desk(SOURCE, ROWS, store, grid=6, beliefs="noisy") as desk:
+    with Desk(SOURCE, ROWS, store, grid=6, beliefs="noisy", thinking="call") as desk:
         for number in range(60):
             asked = caught_up(desk).question(f"p{number % 3}")
             if asked is None:
@@ -579,13 +580,13 @@ def test_a_broken_index_file_is_computed_again(tmp_path, caplog):
 
 
 def test_a_desk_with_a_broken_index_works(store, new_id):
-    with Desk(SOURCE, ROWS, store, grid=6) as desk:
+    with Desk(SOURCE, ROWS, store, grid=6, thinking="call") as desk:
         answer_some(desk, new_id, 2)
         labels = desk.snapshot.labels
     kept = store.file.with_name("project.db.index")
     assert kept.is_file()
     kept.write_bytes(kept.read_bytes()[:-100])
-    with Desk(SOURCE, ROWS, store, grid=6) as desk:
+    with Desk(SOURCE, ROWS, store, grid=6, thinking="call") as desk:
         np.testing.assert_array_equal(desk.snapshot.labels, labels)  # replayed from the facts
         assert desk.question("ada") is not None
 

@@ -120,7 +120,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path):
 def test_a_full_database_says_so(tmp_path):
     with Store.open(tmp_path / "project.db") as store:
         store.append([Fact("1", "undo", "ada", 0.0, {"fact": "0"})])
-        connection = store._writers[True]
+        connection = store._connections._writers[True]
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
         connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
         connection.rollback()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,20 +12,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from likewise.annotate.desk_figures import PeopleFigures
 from likewise.annotate.desk_handing import Handing, in_words
-from likewise.annotate.desk_index import KeptProbe
-from likewise.annotate.desk_map import flat_map
-from likewise.annotate.desk_mind import Mind
+from likewise.annotate.desk_manner import Manner
+from likewise.annotate.desk_mind import Mind, Place
 from likewise.annotate.desk_open import OpenQuestions
+from likewise.annotate.desk_process import POSSIBLE
 from likewise.annotate.desk_proposals import Proposal, about_item
-from likewise.annotate.desk_snapshot import Snapshot
+from likewise.annotate.desk_saying import Saying
+from likewise.annotate.desk_thoughts import KINDS
+from likewise.annotate.desk_views import Views
 from likewise.annotate.facts import Fact, check_key, check_keys, check_name, question_of, shown
-from likewise.annotate.facts_effective import body_without_secrets
 from likewise.annotate.store import Store
 from likewise.data.source import Source
-from likewise.oracles.beliefs import Beliefs, ExactBeliefs, NoisyBeliefs
-from likewise.oracles.probe import Probe
 from likewise.oracles.samplers import Sampler, build_sampler
 
 QuestionKind = Literal["grid", "pair", "outliers"]
@@ -36,6 +33,11 @@ PATIENCE = 20.0
 
 LONGEST = 24 * 3600.0
 """Seconds of one question, at most: who leaves the page open did not think all night."""
+
+
+MANY = 50_000
+"""Items from which on thinking has a process of its own: then it takes long, and the seconds until
+that process is there do not matter. Below, a thread does."""
 
 
 class UnknownQuestion(ValueError):  # noqa: N818 (a question, not an event)
@@ -63,7 +65,7 @@ class Asked:
     expires: float
 
 
-class Desk:
+class Desk(Saying, Views):
     """One project that is being annotated: its items, their rows, its store, what is believed, and
     what to ask. Any number of threads may use it.
 
@@ -83,6 +85,10 @@ class Desk:
         lease: seconds for which a question is one person's.
         cache: a file that keeps the classifier's index, so that a restart is quick (derived: it
             may be deleted). "auto" is a file beside that of an SQLite project; None is none.
+        thinking: where questions are thought of: in a "process" of its own, in a "thread" of this
+            one, or in the "call" that asks: then everything that was said before a call is known
+            in it, and the same seed and calls give the same questions. "auto" is a process for
+            50,000 items or more, and else a thread.
 
     >>> from pathlib import Path
     >>> from tempfile import mkdtemp
@@ -117,6 +123,7 @@ class Desk:
         confidence: float = 0.99,
         lease: float = 300.0,
         cache: Path | str | None = "auto",
+        thinking: Place | Literal["auto"] = "auto",
     ) -> None:
         rows = _rows(X, len(source))
         if grid < 1:
@@ -128,40 +135,33 @@ class Desk:
             raise ValueError(f"beliefs is {beliefs!r}: give 'exact' or 'noisy'")
         if not lease > 0:
             raise ValueError(f"lease is {lease}: give a positive number of seconds")
+        if thinking not in ("auto", "process", "thread", "call"):
+            raise ValueError(
+                f"thinking is {thinking!r}: give 'auto', 'process', 'thread' or 'call'"
+            )
+        if thinking == "process" and not POSSIBLE:
+            raise ValueError("thinking is 'process', which this system cannot do: give 'thread'")
         self.source, self.store = source, store
         self.grid, self.target, self.gold_share, self.lease = grid, target, gold_share, lease
-        n = len(source)
-
-        def empty() -> Beliefs:
-            if beliefs == "exact":
-                return ExactBeliefs(n)
-            return NoisyBeliefs(n, confidence=confidence)
-
+        super().__init__()
         kept = store.file and store.file.with_name(store.file.name + ".index")
-        kept = kept if cache == "auto" else None if cache is None else Path(cache)
-
-        def build(rows: NDArray[np.floating]) -> Probe:
-            return Probe(rows) if kept is None else KeptProbe(rows, kept)
-
+        manner = Manner(
+            _sampler(sampler),
+            grid,
+            target,
+            seed,
+            beliefs,
+            confidence,
+            kept if cache == "auto" else None if cache is None else Path(cache),
+            at_once=thinking == "call",
+        )
+        if thinking == "auto":
+            thinking = "process" if len(source) >= MANY and _can_be_sent(manner) else "thread"
         self._handing = Handing(grid, gold_share, np.random.default_rng([seed, 2]))
         self._open = OpenQuestions(lease)
         self._open.recall(store.open_leases(), self._place, store.clock())
-        self._map: tuple[Any, Any] | None = None
-        self._map_lock = threading.Lock()
-        self._figures = PeopleFigures()
-        self._mind = Mind(
-            source,
-            rows,
-            store,
-            _sampler(sampler),
-            empty,
-            grid=grid,
-            target=target,
-            seed=seed,
-            busy=self._open.busy,
-            build=build,
-        )
-        self._mind.start()
+        self._figures.read(store)
+        self._mind = Mind(source, rows, store, manner, thinking, self._open.busy)
 
     def close(self) -> None:
         """Stop thinking. (The store stays open: it is the caller's.)"""
@@ -172,11 +172,6 @@ class Desk:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """What is known, as of the last answers that were thought about."""
-        return self._mind.snapshot
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -194,8 +189,8 @@ class Desk:
             None where nothing is left to ask, or all that is left is with others.
         """
         check_name("who", who)
-        if kind not in self._mind.shelves:
-            raise ValueError(f"kind is {kind!r}: give one of {', '.join(self._mind.shelves)}")
+        if kind not in KINDS:
+            raise ValueError(f"kind is {kind!r}: give one of {', '.join(KINDS)}")
         self._free(self._open.let_go(who))
         if about is not None:
             item = int(self.source.index_of(check_key("about", about)))
@@ -203,7 +198,7 @@ class Desk:
             ready = about_item(self._mind.X, self.snapshot, item, self.grid, busy, kind=kind)
             return None if ready is None else self._hand_out(who, ready, chosen=item)
         if self._handing.owes(who):
-            for ready in self._mind.spare(kind):
+            for ready in self._mind.shelves.spare(kind, self.snapshot.labels):
                 asked = self._hand_out(who, ready)
                 if asked is not None:
                     return asked
@@ -222,36 +217,48 @@ class Desk:
         if ids:
             self.store.release(*ids)
         if any_ended:
-            self._mind.nudge()
+            self._mind.shelves.nudge()
         return any_ended
 
     def _hand_out(self, who: str, ready: Proposal, *, chosen: int | None = None) -> Asked | None:
         """Lease a proposal to somebody, without what has become known since it was made."""
         snapshot, keys = self.snapshot, self.source.keys
-        seen = self._mind.seen.get(who, set())
         id = uuid.uuid4().hex
         with self._open.lock:
-            busy = self._open.busy()
-            found = self._handing.lay_out(who, ready, snapshot, busy, seen, chosen=chosen)
+            found = self._handing.lay_out(
+                who,
+                ready,
+                snapshot,
+                self._open.busy(),
+                self._figures.seen(who),
+                open_pairs=self._open.pairs(),
+                chosen=chosen,
+            )
             if found is None:
                 return None
             front = None if found.exemplar is None else keys[found.exemplar]
             tiles = [keys[tile] for tile in found.tiles]
             question = question_of({"kind": found.kind, "exemplar": front, "tiles": tiles})
             gold = {keys[item]: alike for item, alike in found.gold.items()}
-            self._open.put(id, who, question, gold, found.holds)
+            self._open.put(id, who, question, gold, found)
         expires = self.store.clock() + self.lease
-        held_keys = [keys[item] for item in found.holds]
-        kept = {"question": question, "gold": gold}
         try:
-            given = self.store.lease(id, who, held_keys, self.lease, question=kept)
+            given = self.store.lease(
+                id,
+                who,
+                [keys[item] for item in found.holds],
+                self.lease,
+                pairs=[(keys[a], keys[b]) for a, b in found.pairs],
+                question={"question": question, "gold": gold},
+            )
         except BaseException:
             self._open.pop(id)
             raise
         if not given:
             # Another server has it: keep away from it for as long as a lease lasts.
-            self._open.put(id, "", question, gold, found.holds)
+            self._open.put(id, "", question, gold, found)
             return None
+        self._figures.saw(who, found.tiles)
         text = in_words(found.kind, found.exemplar, snapshot)
         return Asked(id, question["kind"], front, tiles, text, expires)
 
@@ -302,7 +309,7 @@ class Desk:
         fact = Fact(id, "answer", who, self.store.clock(), body)
         new = self.store.append([fact], release=[question_id])[0]
         self._open.pop(question_id, skipped=skipped)
-        self._mind.nudge()
+        self._mind.shelves.nudge()
         return new
 
     def _asked(
@@ -326,152 +333,7 @@ class Desk:
         self.source.index_of([key for key in [exemplar, *tiles] if key is not None])
         return kept, {}
 
-    # --- other facts --------------------------------------------------------------------------
-
-    def undo(self, who: str, *, id: str, fact: str) -> bool:
-        """Take back something that this person said; an undo can be undone.
-
-        Returns:
-            Whether it is new.
-        """
-        found = self.store.fact(fact) if isinstance(fact, str) else None
-        if found is None:
-            raise ValueError(f"fact is {str(fact)[:60]!r}: nothing of that id was said")
-        if found[1].who != who:
-            raise PermissionError(f"{str(fact)[:60]!r} was said by somebody else: undo your own")
-        return self._say(who, id, "undo", {"fact": fact})
-
-    def name(self, who: str, *, id: str, item: str, name: str) -> bool:
-        """Say what the class of an item is called."""
-        self._known("item", [item])
-        if not isinstance(name, str):
-            raise ValueError(f"name is {name!r}: give a text")
-        return self._say(who, id, "name", {"item": item, "name": " ".join(name.split())})
-
-    def merge(self, who: str, *, id: str, a: str, b: str) -> bool:
-        """Two classes are one: the items a and b, one of each, are alike."""
-        self._known("a and b", [a, b])
-        body = {
-            "question": {"kind": "pair", "a": a, "b": b},
-            "clicked": [b],
-            "unsure": [],
-            "skipped": False,
-            "seconds": 0.0,
-            "question_id": "merge",
-        }
-        return self._say(who, id, "answer", body)
-
-    def split(self, who: str, *, id: str, from_: str, items: Sequence[str]) -> bool:
-        """Some items are not of the class of `from_`, whatever was said before."""
-        self._known("from and items", [from_, *check_keys("items", items, least=1)])
-        return self._say(who, id, "split", {"from": from_, "items": list(items)})
-
-    def _known(self, argument: str, keys: list[str]) -> None:
-        for key in keys:
-            check_key(argument, key)
-        self.source.index_of(keys)
-
-    def _say(self, who: str, id: str, kind: Any, body: dict[str, Any]) -> bool:
-        new = self.store.append([Fact(id, kind, who, self.store.clock(), body)])[0]
-        self._mind.nudge()
-        return new
-
-    # --- what people see ----------------------------------------------------------------------
-
-    def history(self, who: str, limit: int = 20) -> list[dict[str, Any]]:
-        """A person's last facts, the newest first, with what they need to be shown again.
-
-        Every entry has ``id``, ``kind``, ``when``, ``undone``, ``body`` (without what was gold),
-        and for answers ``exemplar``, ``tiles`` and ``text``.
-        """
-        limit = max(1, min(int(limit), 200))
-        self._figures.read(self.store)
-        snapshot = self.snapshot
-        entries: list[dict[str, Any]] = []
-        for sequence, fact in self.store.latest(who, limit):
-            entry = {
-                "id": fact.id,
-                "kind": fact.kind,
-                "when": fact.when,
-                "sequence": sequence,
-                "undone": self._figures.undone(fact.id),
-                "body": body_without_secrets(fact.body),
-            }
-            if fact.kind == "answer":
-                exemplar, tiles = shown(fact.body["question"])
-                kind = fact.body["question"]["kind"]
-                place = None if exemplar is None else self._place(exemplar)
-                entry |= {
-                    "exemplar": exemplar,
-                    "tiles": tiles,
-                    "text": in_words(kind, place, snapshot),
-                }
-            entries.append(entry)
-        return entries
-
-    def _place(self, key: str) -> int | None:
-        try:
-            return int(self.source.index_of(key))
-        except ValueError:
-            return None
-
-    def progress(self, who: str) -> dict[str, Any]:
-        """How far it is: ``mine`` and ``team`` (questions and answers), ``questions_left`` to the
-        target and ``accuracy`` (estimates, or None), ``placed`` of ``items``, ``target``, and the
-        ``classes``: id, name, count, exemplar."""
-        snapshot = self.snapshot
-        self._figures.read(self.store)
-        return {
-            "mine": self._figures.counts(who),
-            "team": self._figures.counts(None),
-            "questions_left": snapshot.left,
-            "accuracy": snapshot.accuracy,
-            "target": self.target,
-            "items": len(self.source),
-            "placed": len(snapshot.placed),
-            "classes": [
-                {
-                    "id": snapshot.class_ids[c],
-                    "name": snapshot.class_names[c],
-                    "count": len(snapshot.members[c]),
-                    "exemplar": self.source.keys[snapshot.exemplar(c)],
-                }
-                for c in range(len(snapshot.members))
-            ],
-        }
-
-    def item(self, key: str) -> dict[str, Any]:
-        """One item: its key, the id of its class and what that is called (None: unknown)."""
-        place, snapshot = int(self.source.index_of(check_key("key", key))), self.snapshot
-        c = snapshot.class_of(place)
-        return {
-            "key": key,
-            "class": None if c is None else snapshot.class_ids[c],
-            "name": snapshot.name_of(place),
-        }
-
-    def map(self) -> list[dict[str, Any]]:
-        """Up to 5,000 items in the plane: key, x, y (0 to 1) and class (its id, or None)."""
-        snapshot, X = self.snapshot, self._mind.X
-        with self._map_lock:
-            if self._map is None or self._map[0] is not X:
-                self._map = (X, flat_map(X))
-            items, places = self._map[1]
-        return [
-            {
-                "key": self.source.keys[item],
-                "x": x,
-                "y": y,
-                "class": None if (c := snapshot.class_of(item)) is None else snapshot.class_ids[c],
-            }
-            for item, (x, y) in zip(items, places, strict=True)
-        ]
-
-    def people_figures(self) -> list[dict[str, Any]]:
-        """Of everybody who answered: name, questions, answers, median seconds of a grid, agreement
-        with what others said, and accuracy on gold tiles (None: not known yet)."""
-        self._figures.read(self.store)
-        return self._figures.table(self.store)
+    # --- rows ---------------------------------------------------------------------------------
 
     def refit(self, X: ArrayLike) -> None:
         """Other rows for the same items, from an encoder that was trained meanwhile. People go on
@@ -483,6 +345,11 @@ def _sampler(sampler: Sampler | str) -> Sampler:
     if not isinstance(sampler, str):
         return sampler
     return build_sampler(sampler, **({"fill": True} if sampler == "default" else {}))
+
+
+def _can_be_sent(manner: Manner) -> bool:
+    """Whether another process can be told how to think: it knows our samplers, not a script's."""
+    return POSSIBLE and type(manner.sampler).__module__.startswith("likewise.")
 
 
 def _rows(X: ArrayLike, n: int) -> NDArray[np.floating]:

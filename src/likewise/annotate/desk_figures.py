@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,18 @@ from likewise.oracles.beliefs.closure import Closure
 
 
 class PeopleFigures:
-    """Counts and figures by person, kept up with the facts of a store."""
+    """Counts and figures by person, kept up with the facts of a store.
 
-    def __init__(self) -> None:
+    Args:
+        place: the number of an item by its key; None: it is not here.
+    """
+
+    def __init__(self, place: Callable[[str], int | None]) -> None:
+        self._place = place
         self._lock = threading.Lock()
         self._reading = Reading()
         self._counts: dict[str | None, dict[str, int]] = {}
+        self._seen: dict[str, set[int]] = {}
 
     def read(self, store: Store) -> None:
         """Read what is new."""
@@ -36,9 +42,14 @@ class PeopleFigures:
         if not grew:
             self._counts = {}
         for _, fact in facts:
-            if fact.kind != "answer" or fact.id in self._reading.undone:
+            if fact.kind != "answer":
                 continue
-            said = 0 if fact.body.get("skipped") else len(shown(fact.body["question"])[1])
+            tiles = shown(fact.body["question"])[1]
+            places = map(self._place, tiles)
+            self.saw(fact.who, [place for place in places if place is not None])
+            if fact.id in self._reading.undone:
+                continue
+            said = 0 if fact.body.get("skipped") else len(tiles)
             for who in (fact.who, None):
                 mine = self._counts.setdefault(who, {"questions": 0, "answers": 0})
                 mine["questions"] += 1
@@ -48,6 +59,14 @@ class PeopleFigures:
         """Questions and answers (tiles) of a person, or of all."""
         with self._lock:
             return dict(self._counts.get(who, {"questions": 0, "answers": 0}))
+
+    def saw(self, who: str, items: Sequence[int]) -> None:
+        """Somebody is shown some items."""
+        self._seen.setdefault(who, set()).update(items)
+
+    def seen(self, who: str) -> Set[int]:
+        """The items that somebody was shown; more may come while it is looked at."""
+        return self._seen.get(who, frozenset())
 
     def undone(self, id: str) -> bool:
         """Whether a fact was taken back."""

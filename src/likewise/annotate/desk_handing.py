@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -10,6 +12,9 @@ from likewise.annotate.desk_proposals import Proposal
 from likewise.annotate.desk_snapshot import Snapshot
 from likewise.annotate.gold import gold_tiles
 from likewise.oracles.questions import Outliers, Pair, Question
+
+Pairing: TypeAlias = tuple[int, int]
+"""Two items, the smaller number first."""
 
 MOST_GOLD = 0.4
 """The share of gold tiles in one question, at most."""
@@ -30,6 +35,7 @@ class Layout:
         tiles: in the order of the page.
         gold: the tiles whose answer is known, with it (True: alike).
         holds: the items that nobody else is to be asked about meanwhile.
+        pairs: what is asked, as pairs; nobody else is to be asked about those either.
     """
 
     kind: str
@@ -37,6 +43,32 @@ class Layout:
     tiles: list[int]
     gold: dict[int, bool]
     holds: frozenset[int]
+    pairs: frozenset[Pairing]
+
+
+def pairing(a: int, b: int) -> Pairing:
+    """Two items, in whichever order.
+
+    >>> pairing(7, 3)
+    (3, 7)
+    """
+    return (a, b) if a < b else (b, a)
+
+
+def pairs_asked(
+    exemplar: int | None, tiles: Sequence[int], gold: Collection[int]
+) -> frozenset[Pairing]:
+    """The pairs that a question asks about; what is gold is known.
+
+    >>> sorted(pairs_asked(5, [3, 7, 9], {9}))
+    [(3, 5), (5, 7)]
+    >>> sorted(pairs_asked(None, [1, 2, 3], {1}))  # who does not belong with the others?
+    [(1, 2), (1, 3), (2, 3)]
+    """
+    new = [tile for tile in tiles if tile not in gold]
+    if exemplar is not None:
+        return frozenset(pairing(exemplar, tile) for tile in new)
+    return frozenset(pairing(one, other) for one in new for other in tiles if one != other)
 
 
 class Handing:
@@ -59,8 +91,9 @@ class Handing:
         ready: Proposal,
         snapshot: Snapshot,
         busy: set[int],
-        seen: set[int],
+        seen: Set[int],
         *,
+        open_pairs: Set[Pairing] = frozenset(),
         chosen: int | None = None,
     ) -> Layout | None:
         """What somebody is shown of a proposal; None where nothing is left of it.
@@ -71,12 +104,14 @@ class Handing:
             snapshot: what is known now.
             busy: items that are in open questions, or were skipped not long ago.
             seen: items that this person was asked about.
+            open_pairs: pairs that are in open questions.
             chosen: an item that the person wants to be asked about, busy or not.
         """
         exemplar, tiles = _unknown(ready.question, snapshot)
         # What had a class when it was proposed may have none any more, and the reverse.
         taken = {i for i in busy if i in ready.holds or snapshot.labels[i] < 0} - {chosen}
         tiles = [tile for tile in tiles if tile not in taken]
+        tiles = _not_open(exemplar, tiles, open_pairs, snapshot)
         if exemplar in taken or not tiles:
             return None
         if exemplar is None:
@@ -91,8 +126,9 @@ class Handing:
         self._tally[who] = (before[0] + len(tiles), before[1] + len(gold))
         about = [i for i in (exemplar, *tiles) if i is not None and i not in gold]
         holds = frozenset(i for i in about if snapshot.labels[i] < 0 and i not in busy)
-        order = self._rng.permutation(len(tiles))
-        return Layout(ready.question.kind, exemplar, [tiles[k] for k in order], gold, holds)
+        tiles = [tiles[k] for k in self._rng.permutation(len(tiles))]
+        pairs = pairs_asked(exemplar, tiles, gold)
+        return Layout(ready.question.kind, exemplar, tiles, gold, holds, pairs)
 
     def with_gold(
         self,
@@ -101,7 +137,7 @@ class Handing:
         exemplar: int,
         tiles: list[int],
         snapshot: Snapshot,
-        seen: set[int],
+        seen: Set[int],
     ) -> tuple[list[int], dict[int, bool]]:
         """Tiles with some gold ones; no more than a grid has."""
         count = self._gold_count(who, len(tiles))
@@ -111,7 +147,7 @@ class Handing:
         return [*tiles[: max(self.grid - len(gold), 1)], *gold], gold
 
     def _gold_among_outliers(
-        self, who: str, tiles: list[int], placed: list[int], snapshot: Snapshot, seen: set[int]
+        self, who: str, tiles: list[int], placed: list[int], snapshot: Snapshot, seen: Set[int]
     ) -> tuple[list[int], dict[int, bool]]:
         """Those that surely belong are gold anyway; perhaps one more, of any class."""
         gold = dict.fromkeys(placed, True)
@@ -148,6 +184,20 @@ def _unknown(question: Question, snapshot: Snapshot) -> tuple[int | None, list[i
         exemplar, tiles = question.items[0], list(question.items[1:])
     known = snapshot.relations(exemplar, tiles)
     return exemplar, [tile for tile, sign in zip(tiles, known, strict=True) if sign == 0]
+
+
+def _not_open(
+    exemplar: int | None, tiles: list[int], open_pairs: Set[Pairing], snapshot: Snapshot
+) -> list[int]:
+    """The tiles about which nobody else is asked beside this exemplar, or beside these tiles."""
+    if exemplar is not None:
+        return [tile for tile in tiles if pairing(exemplar, tile) not in open_pairs]
+    kept: list[int] = []
+    for tile in sorted(tiles, key=lambda item: snapshot.labels[item] < 0):  # the sure ones stay
+        sure = snapshot.labels[tile] >= 0
+        if sure or not any(pairing(tile, other) in open_pairs for other in kept):
+            kept.append(tile)
+    return [tile for tile in tiles if tile in kept]
 
 
 def in_words(kind: str, exemplar: int | None, snapshot: Snapshot) -> str:

@@ -1,7 +1,7 @@
-"""What thinks behind the desk: reads facts, keeps beliefs and classifier, proposes questions ahead.
+"""Where thinking happens: in a process of its own, in a thread, or in the call of who asks.
 
-One thread does all of it. Those who ask and answer never wait for it, unless there is nothing to
-hand out: they read the last :class:`Snapshot`, and take questions from a pool.
+Those who ask and answer never wait for it, unless there is nothing to hand out: they read the last
+:class:`Snapshot`, and take questions from the shelves.
 """
 
 from __future__ import annotations
@@ -10,49 +10,29 @@ import logging
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import islice
+from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from likewise.annotate import desk_proposals as proposals
-from likewise.annotate.desk_estimates import estimated_accuracy, questions_left
+from likewise.annotate.desk_manner import Manner, Rows
+from likewise.annotate.desk_process import Elsewhere
 from likewise.annotate.desk_proposals import Proposal
-from likewise.annotate.desk_snapshot import Snapshot, frozen
-from likewise.annotate.facts import Fact, shown
-from likewise.annotate.facts_effective import Reading, Said
+from likewise.annotate.desk_shelves import Shelves
+from likewise.annotate.desk_snapshot import Snapshot, snapshot_of
+from likewise.annotate.desk_thinking import Thinker
+from likewise.annotate.desk_thoughts import Known, Order, Swapped, Thought
 from likewise.annotate.store import Store
 from likewise.data.keys import Keyed
-from likewise.oracles.answers import Answer
-from likewise.oracles.beliefs import Beliefs
-from likewise.oracles.probe import Probe
-from likewise.oracles.questions import Pair
-from likewise.oracles.samplers import Sampler, State
 
-AHEAD = 4
-"""Questions of the sampler that are ready, of every kind that is in use."""
-
-RESERVE = 256
-"""Plain questions that are ready, for when the sampler does not keep up."""
-
-SMALL = 5000
-"""Items up to which the sampler always keeps up, and to ask at random is a waste."""
-
-COLD = 5.0
-"""Seconds that the first question waits for the index; after that, plain ones are asked."""
+Place = Literal["process", "thread", "call"]
 
 LOOK = 1.0
 """Seconds after which facts of other processes are looked for."""
 
-IN_USE = 600.0
-"""Seconds for which a kind of question that was asked for is kept ready."""
+FIRST = 60.0
+"""Seconds to wait for what is known, once at the start."""
 
-MOST = 0.9
-"""The share of the classifier's pool that is placed when another pool is drawn."""
+REST = {"process": 1.0, "thread": 2.0}
+"""Rest, as a multiple of work: the processor is for those who wait for an answer."""
 
 SWITCH = 0.0005
 """Seconds between two threads of the interpreter."""
@@ -60,107 +40,91 @@ SWITCH = 0.0005
 log = logging.getLogger("likewise.annotate")
 
 
-@dataclass
-class Shelf:
-    """What is ready of one kind of question."""
+class Thinking(Protocol):
+    """What :class:`Thinker` and :class:`Elsewhere` have in common."""
 
-    best: deque[Proposal] = field(default_factory=deque)
-    plain: deque[Proposal] = field(default_factory=deque)
-    asked_for: float = -IN_USE
-    proposed_at: int = -1  # the best ones know the facts up to this one
-    plain_at: int = -1
-    dry_at: int = -1  # no more plain ones could be made in this turn
-    renewed: float = -1e9  # when the plain ones were made, and what that cost
-    cost: float = 0.0
-    empty_at: int = -1  # nothing could be proposed in this turn
+    def think(self, order: Order, enough: Callable[[], bool]) -> Iterator[Thought]:
+        """What is new, and what could be asked."""
+
+    def refit(self, X: Rows) -> None:
+        """Other rows."""
+
+    def close(self) -> None:
+        """Stop."""
 
 
 class Mind:
-    """See the module.
+    """Keeps the shelves full and the snapshot new.
 
     Args:
         items: the keys.
         X: (n, d) rows.
         store: of the facts.
-        sampler: what proposes questions.
-        beliefs: makes empty beliefs.
-        grid: tiles of a question.
-        target: the accuracy at which enough is known.
-        seed: of what is random.
-        busy: the items that somebody has before them now.
-        build: makes the classifier's index.
+        manner: how to think.
+        place: where. In the "call", everything that was said before a call is known in it, and
+            the same calls give the same questions.
+        busy: the items that are not to be asked about now.
     """
 
     def __init__(
         self,
         items: Keyed,
-        X: NDArray[np.floating],
+        X: Rows,
         store: Store,
-        sampler: Sampler,
-        beliefs: Callable[[], Beliefs],
-        *,
-        grid: int,
-        target: float,
-        seed: int,
+        manner: Manner,
+        place: Place,
         busy: Callable[[], set[int]],
-        build: Callable[[NDArray[np.floating]], Probe],
     ) -> None:
-        self.items, self.X, self.store, self.sampler = items, X, store, sampler
-        self.grid, self.target = grid, target
-        self.seen: dict[str, set[int]] = {}
-        """The items that everybody was asked about."""
-        self.reading = Reading()
-        self.changed = threading.Condition()
-        self.shelves = {kind: Shelf() for kind in ("grid", "pair", "outliers")}
-        self.turn = 0
-        self._empty, self._busy, self._build = beliefs, busy, build
-        self._beliefs = beliefs()
-        self._added = 0
-        self._questions = 0
-        self._rng = np.random.default_rng([seed, 1])
-        self._probe: Probe | None = None
-        self._builder = ThreadPoolExecutor(1, thread_name_prefix="likewise-index")
-        self._building: Future[tuple[NDArray[np.floating], Probe]] | None = None
-        self._state: dict[str, State] = {}
+        self.place = place
+        self.X = X
+        """The rows that are in use."""
+        self.pool: list[int] = []
+        """The items that the classifier's index holds; none before there is one."""
+        self.shelves = Shelves()
+        self._store, self._busy = store, busy
+        self._snapshot = snapshot_of(manner.empty(len(items)))
+        self._looked = threading.Event()
+        self._rows = {0: X}
         self._stopped = False
-        self.snapshot = Snapshot(items, frozen(self._beliefs))
-        self._rebuild(X)
-        self._read(store.facts())
-        self.snapshot = self._look()
+        self._known_at = (-1, -1)  # in the call: the turn and the fact up to which all is known
+        self._lock = threading.RLock()  # one thought at a time
+        self._thinker: Thinking
+        if place == "process":
+            self._thinker = Elsewhere(items, X, store, manner)
+        else:
+            self._thinker = Thinker(items, X, store, manner)
         self._thread = threading.Thread(target=self._run, name="likewise-mind", daemon=True)
-
-    def start(self) -> None:
-        """Begin to think."""
-        # A thread that waits for the interpreter gets it after this time. With the usual 5 ms, an
-        # answer that calls the database ten times would wait for up to 50 ms.
-        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
-        self._thread.start()
+        if place == "thread":
+            # A thread that waits for the interpreter gets it after this time. With the usual 5 ms,
+            # an answer that calls the database ten times would wait for up to 50 ms.
+            sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
+        if place != "call":
+            self._thread.start()
 
     def close(self) -> None:
         """Stop, soon."""
-        with self.changed:
+        with self.shelves.changed:
             self._stopped = True
-            self.changed.notify_all()
-        self._thread.join(timeout=60)
-        self._builder.shutdown(wait=False, cancel_futures=True)
+            self.shelves.changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(timeout=60)
+        self._thinker.close()
 
-    def nudge(self) -> None:
-        """Something changed: facts came, or items became free."""
-        with self.changed:
-            self.turn += 1
-            self.changed.notify_all()
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is known."""
+        if self.place == "call":
+            self._catch_up()
+        elif not self._looked.is_set():
+            self._looked.wait(FIRST)
+        return self._snapshot
 
-    def refit(self, X: NDArray[np.floating]) -> None:
+    def refit(self, X: Rows) -> None:
         """Other rows for the same items: used as soon as their index is there."""
-        self._rebuild(X)
-        self.nudge()
-
-    def pool_items(self) -> list[int]:
-        """The items that the classifier's index holds; it waits for the first index."""
-        with self.changed:
-            while self._probe is None and not self._stopped:
-                self.changed.wait(0.1)
-            return [] if self._probe is None else self._probe.items.tolist()
+        with self._lock:
+            self._rows[max(self._rows) + 1] = X
+            self._thinker.refit(X)
+        self.shelves.nudge()
 
     # --- handing out --------------------------------------------------------------------------
 
@@ -168,273 +132,77 @@ class Mind:
         """Questions that are ready, the best first, waiting for them where there are none.
 
         It ends where there is nothing to ask, or when patience does."""
-        shelf = self.shelves[kind]
+        shelves = self.shelves
         until = time.monotonic() + patience
-        while True:
-            with self.changed:
-                shelf.asked_for = time.monotonic()
-                while not (shelf.best or shelf.plain):
-                    left = until - time.monotonic()
-                    if shelf.empty_at >= self.turn or self._stopped or left <= 0:
+        shelves.want(kind)
+        while not self._stopped:
+            if self.place == "call":
+                self._catch_up()
+            with shelves.changed:
+                found = shelves.pop(kind)
+                left = until - time.monotonic()
+                if found is None:
+                    if shelves.is_over(kind) or left <= 0:
                         return
-                    self.changed.notify_all()
-                    self.changed.wait(min(left, 1.0))
-                found = (shelf.best or shelf.plain).popleft()
-                if len(shelf.best) + len(shelf.plain) < AHEAD:
-                    self.changed.notify_all()
-            yield found
+                    shelves.changed.notify_all()
+                    if self.place != "call":
+                        shelves.changed.wait(min(left, 1.0))
+            if found is not None:
+                yield found
+                if left <= 0:
+                    return
+            elif self.place == "call":
+                self._step()
 
-    def spare(self, kind: str, count: int = 3) -> list[Proposal]:
-        """A few plain questions that are ready, against exemplars of known classes."""
-        labels = self.snapshot.labels
-        found: list[Proposal] = []
-        with self.changed:
-            plain = self.shelves[kind].plain
-            for _ in range(len(plain)):
-                question = plain[0].question
-                front = question.items[1 if isinstance(question, Pair) else 0]
-                if len(found) < count and labels[front] >= 0:
-                    found.append(plain.popleft())
-                else:
-                    plain.rotate(-1)
-        return found
+    # --- thinking -----------------------------------------------------------------------------
 
-    # --- the thread ---------------------------------------------------------------------------
+    def _step(self) -> bool:
+        """One thought; whether anything came of it."""
+        shelves = self.shelves
+        with self._lock:
+            turn = shelves.turn
+            order = Order(turn, frozenset(self._busy()), shelves.wanted())
+            fruitful = False
+            for thought in self._thinker.think(
+                order, lambda: self._stopped or shelves.turn != turn
+            ):
+                fruitful = True
+                if isinstance(thought, Known):
+                    self._snapshot = thought.snapshot.derive()
+                    self._looked.set()
+                elif isinstance(thought, Swapped):
+                    self.X, self.pool = self._rows[thought.rows], thought.pool
+                    for old in [number for number in self._rows if number < thought.rows]:
+                        del self._rows[old]
+                shelves.put(thought)
+            return fruitful
+
+    def _catch_up(self) -> None:
+        with self._lock:
+            while self._known_at != (now := (self.shelves.turn, self._store.last())):
+                self._known_at = now
+                self._step()
 
     def _run(self) -> None:
-        self._wait_for_index(COLD)
+        shelves, rest = self.shelves, REST.get(self.place, 0.0)
         while not self._stopped:
-            started = time.monotonic()
+            started, turn = time.monotonic(), shelves.turn
             try:
-                turn = self.turn
-                self._think(turn)
+                fruitful = self._step()
             except Exception:  # a thought that fails must not end all thinking
+                if self._stopped:
+                    return
                 log.exception("the next questions could not be worked out; trying again")
-                self._state.clear()
                 time.sleep(0.5)
-            # Twice as much rest as work: the processor is for those who wait for an answer.
-            rest = min(2 * (time.monotonic() - started), 2.0)
-            with self.changed:
-                self.changed.notify_all()
-                if not self._stopped and self._content(turn):
-                    self.changed.wait(LOOK)
-            if rest > 0.1 and not self._hungry():
-                self._pause(rest)
+                continue
+            pause = min(rest * (time.monotonic() - started), 2.0)
+            with shelves.changed:
+                if not self._stopped and not fruitful and turn == shelves.turn:
+                    shelves.changed.wait(LOOK)
+            if pause > 0.1:
+                self._pause(pause)
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
-        while not self._stopped and not self._hungry() and time.monotonic() < until:
+        while not self._stopped and not self.shelves.hungry() and time.monotonic() < until:
             time.sleep(0.02)
-
-    def _content(self, turn: int) -> bool:
-        return turn == self.turn and not any(self._wants(shelf) for shelf in self.shelves.values())
-
-    def _hungry(self) -> bool:
-        now = time.monotonic()
-        return any(
-            now - shelf.asked_for < IN_USE and not shelf.best and not shelf.plain
-            for shelf in self.shelves.values()
-        )
-
-    def _wants(self, shelf: Shelf) -> bool:
-        if time.monotonic() - shelf.asked_for > IN_USE or shelf.empty_at >= self.turn:
-            return False
-        return len(shelf.best) < AHEAD
-
-    def _think(self, turn: int) -> None:
-        if self.store.last() > self.reading.sequence:
-            self._read(self.store.facts(after=self.reading.sequence))
-        swapped = self._take_index()
-        if swapped or self.snapshot.sequence != self.reading.sequence:
-            self._state.clear()
-            self.snapshot = self._look()
-            self._renew()
-        for kind, shelf in self.shelves.items():
-            if self._stopped:
-                return
-            if swapped:  # what is ready knows the old rows
-                with self.changed:
-                    shelf.best.clear()
-                    shelf.plain_at = -1
-            if self._wants(shelf):
-                self._fill(kind, shelf, turn)
-
-    # --- facts --------------------------------------------------------------------------------
-
-    def _read(self, facts: list[tuple[int, Fact]]) -> None:
-        if not facts:
-            return
-        for _, fact in facts:
-            if fact.kind == "answer":
-                self._questions += 1
-                seen = self.seen.setdefault(fact.who, set())
-                seen.update(
-                    place
-                    for key in shown(fact.body["question"])[1]
-                    if (place := self._place(key)) is not None
-                )
-        if not self.reading.add(facts):
-            self._beliefs = self._empty()
-            self._added = 0
-        new = self.reading.answers[self._added :]
-        self._added = len(self.reading.answers)
-        self._beliefs.add(self._numbered(new))
-
-    def _place(self, key: str) -> int | None:
-        try:
-            return int(self.items.index_of(key))
-        except ValueError:  # answers about items that are not in this source stay in the store
-            return None
-
-    def _numbered(self, answers: list[Said]) -> list[Answer]:
-        found = []
-        for said in answers:
-            a, b = self._place(said.a), self._place(said.b)
-            if a is not None and b is not None:
-                found.append(said.numbered(a, b))
-        return found
-
-    # --- what follows -------------------------------------------------------------------------
-
-    def _look(self) -> Snapshot:
-        beliefs = frozen(self._beliefs)
-        names = {
-            place: name
-            for key, name in self.reading.names.items()
-            if (place := self._place(key)) is not None
-        }
-        exemplars: list[int] = []
-        accuracy, left = None, None
-        if self._probe is not None:
-            state = self._state_of("grid")
-            exemplars = [state.exemplar(c) for c in range(state.n_classes)]
-            accuracy = estimated_accuracy(state)
-            left = questions_left(state, accuracy, self.target, self._questions, self.grid)
-        return Snapshot(
-            self.items,
-            beliefs,
-            names,
-            exemplars,
-            accuracy,
-            left,
-            self.reading.sequence,
-            self._questions,
-        )
-
-    def _state_of(self, kind: str) -> State:
-        assert self._probe is not None
-        size = 1 if kind == "pair" else self.grid
-        name = "pair" if size == 1 else "grid"
-        if name not in self._state:
-            self._state[name] = State(
-                self.X, self._beliefs, self._rng, size, self._probe, self._questions
-            )
-        return self._state[name]
-
-    # --- questions ----------------------------------------------------------------------------
-
-    def _fill(self, kind: str, shelf: Shelf, turn: int) -> None:
-        with self.changed:
-            # What was proposed before the last answer is proposed again, if it is still worth it.
-            stale = len(shelf.best) and shelf.proposed_at != self.reading.sequence
-            if stale:
-                shelf.best.clear()
-            shelf.proposed_at = self.reading.sequence
-            busy = {item for ready in shelf.best for item in ready.holds}
-        busy |= self._busy()
-        if self._plain_wanted(shelf):
-            # They may overlap with the best: what is taken by then is left out when a question is
-            # handed out.
-            started, shelf.dry_at = time.monotonic(), -1
-            fresh = deque(islice(self._plain(kind, self._busy()), RESERVE))
-            with self.changed:
-                shelf.plain, shelf.plain_at = fresh, self.reading.sequence
-                self.changed.notify_all()
-            if len(fresh) < RESERVE // 4:
-                shelf.dry_at = turn
-            shelf.renewed = time.monotonic()
-            shelf.cost = shelf.renewed - started
-        if self._probe is not None and kind != "outliers":
-            state = self._state_of(kind)
-            while len(shelf.best) < AHEAD and not self._stopped:
-                found = proposals.best(self.sampler, state, busy)
-                if found is None:
-                    break
-                busy |= found.holds
-                self._offer(shelf.best, found)
-                if turn != self.turn:
-                    break  # somebody answered: better ones can be had
-        if not shelf.best and not shelf.plain and self._probe is not None:
-            shelf.empty_at = turn  # without the index, nothing is certain: wait for it
-
-    def _plain_wanted(self, shelf: Shelf) -> bool:
-        """Where few are left; or where they know less than is known by now, but so seldom that it
-        takes a twentieth of the time."""
-        if shelf.plain_at < 0 or (len(shelf.plain) < RESERVE // 4 and shelf.dry_at != self.turn):
-            return True
-        age = time.monotonic() - shelf.renewed
-        return shelf.plain_at != self.reading.sequence and age > 20 * shelf.cost
-
-    def _offer(self, shelf: deque[Proposal], ready: Proposal) -> None:
-        with self.changed:
-            shelf.append(ready)
-            self.changed.notify_all()
-
-    def _plain(self, kind: str, busy: set[int]) -> Iterator[Proposal]:
-        size = 1 if kind == "pair" else self.grid
-        used: set[int] = set(busy)
-
-        def unused(some: Iterator[Proposal]) -> Iterator[Proposal]:
-            for ready in some:
-                if not used & ready.holds and ready.holds:
-                    used.update(ready.holds)
-                    yield ready
-
-        if self._probe is not None and kind == "outliers":
-            state = self._state_of(kind)
-            yield from unused(proposals.outliers(state, self.grid, used, self._rng))
-        elif self._probe is not None and self.snapshot.n_classes > 1:
-            yield from unused(proposals.plain(self._state_of(kind), used, self._rng))
-        elif kind != "outliers" and (self._probe is None or len(self.X) > SMALL):
-            for _ in range(5):
-                yield from unused(
-                    proposals.from_nothing(self.X, self.snapshot, size, used, self._rng)
-                )
-
-    # --- the index ----------------------------------------------------------------------------
-
-    def _rebuild(self, X: NDArray[np.floating]) -> None:
-        self._submit(X, lambda: self._build(X))
-
-    def _renew(self) -> None:
-        """Another pool, once most of this one is placed; people go on with the old meanwhile."""
-        probe, labels = self._probe, self.snapshot.labels
-        if probe is None or self._building is not None or len(probe.items) == len(labels):
-            return
-        if np.mean(labels[probe.items] >= 0) > MOST and (labels < 0).any():
-            self._submit(self.X, lambda: probe.renewed(labels))
-
-    def _submit(self, X: NDArray[np.floating], make: Callable[[], Probe]) -> None:
-        def build() -> tuple[NDArray[np.floating], Probe]:
-            probe = make()
-            for smoothness, _ in probe.ways:
-                probe.kernel(smoothness)
-            _ = probe.field
-            return X, probe
-
-        self._building = self._builder.submit(build)
-        self._building.add_done_callback(lambda _: self.nudge())
-
-    def _wait_for_index(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while self._building is not None and not self._building.done() and not self._stopped:
-            if time.monotonic() > until:
-                return
-            time.sleep(0.005)
-
-    def _take_index(self) -> bool:
-        if self._building is None or not self._building.done():
-            return False
-        building, self._building = self._building, None
-        self.X, self._probe = building.result()
-        return True

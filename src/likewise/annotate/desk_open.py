@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from likewise.annotate.desk_handing import Layout, Pairing, pairs_asked
 from likewise.annotate.facts import shown
 from likewise.annotate.leases import Lease
 
@@ -29,7 +30,9 @@ class Open:
         who: has it; "" where it is with somebody of another server.
         question: in keys.
         gold: the tiles whose answer is known, with it.
-        holds: the items that nobody else is asked about meanwhile.
+        items: all that it shows, without gold. Nobody else is asked about those of them that
+            have no class, also where they had one when the question was handed out.
+        pairs: what is asked.
         granted: when, by a clock that never goes back.
         expires: until when.
     """
@@ -37,7 +40,8 @@ class Open:
     who: str
     question: dict[str, Any]
     gold: dict[str, bool]
-    holds: frozenset[int]
+    items: frozenset[int]
+    pairs: frozenset[Pairing]
     granted: float
     expires: float
 
@@ -65,12 +69,16 @@ class OpenQuestions:
             if kept := lease.question.get("question"):
                 exemplar, tiles = shown(kept)
                 gold = lease.question.get("gold", {})
-                keys = [key for key in [exemplar, *tiles] if key is not None and key not in gold]
-                places = (place(key) for key in keys)
-                holds = frozenset(found for found in places if found is not None)
+                front = None if exemplar is None else place(exemplar)
+                places = {key: number for key in tiles if (number := place(key)) is not None}
+                known = {places[key] for key in gold if key in places}
+                pairs = frozenset[Pairing]()
+                if exemplar is None or front is not None:
+                    pairs = pairs_asked(front, list(places.values()), known)
+                items = _without_gold(front, places.values(), known)
                 left = min(lease.expires - now, self.seconds)
                 self._open[lease.question_id] = Open(
-                    lease.who, kept, gold, holds, ticks, ticks + left
+                    lease.who, kept, gold, items, pairs, ticks, ticks + left
                 )
 
     def put(
@@ -79,12 +87,20 @@ class OpenQuestions:
         who: str,
         question: dict[str, Any],
         gold: dict[str, bool],
-        holds: frozenset[int],
+        layout: Layout,
     ) -> None:
         """A question is with somebody now."""
         now = time.monotonic()
         with self.lock:
-            self._open[id] = Open(who, question, gold, holds, now, now + self.seconds)
+            self._open[id] = Open(
+                who,
+                question,
+                gold,
+                _without_gold(layout.exemplar, layout.tiles, layout.gold),
+                layout.pairs,
+                now,
+                now + self.seconds,
+            )
 
     def get(self, id: str) -> Open | None:
         """An open question of this server."""
@@ -97,13 +113,19 @@ class OpenQuestions:
             done = self._open.pop(id, None)
             if skipped and done is not None:
                 until = time.monotonic() + RESTING
-                self._resting.update(dict.fromkeys(done.holds, until))
+                self._resting.update(dict.fromkeys(done.items, until))
 
     def held(self) -> set[int]:
         """The items of all open questions."""
         now = time.monotonic()
         with self.lock:
-            return {item for one in self._open.values() if one.expires > now for item in one.holds}
+            return {item for one in self._open.values() if one.expires > now for item in one.items}
+
+    def pairs(self) -> set[Pairing]:
+        """The pairs that somebody is asked about now."""
+        now = time.monotonic()
+        with self.lock:
+            return {pair for one in self._open.values() if one.expires > now for pair in one.pairs}
 
     def busy(self) -> set[int]:
         """The items that are not to be asked about now: held, or skipped not long ago."""
@@ -138,3 +160,9 @@ class OpenQuestions:
                 del self._open[id]
             rested, self._resting = bool(self._resting), {}
         return mine, bool(mine or rested)
+
+
+def _without_gold(
+    exemplar: int | None, tiles: Iterable[int], gold: Collection[int]
+) -> frozenset[int]:
+    return frozenset(i for i in (exemplar, *tiles) if i is not None and i not in gold)

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Proposal:
     holds: frozenset[int]
 
 
-def proposal(question: Question, labels: Index) -> Proposal:
+def proposal(question: Question, labels: NDArray[np.signedinteger[Any]]) -> Proposal:
     """A question with the items that it is about."""
     return Proposal(question, frozenset(item for item in question.items if labels[item] < 0))
 
@@ -192,7 +193,7 @@ def about_item(
     if not len(near):
         return None
     known = np.array(snapshot.relations(item, near.tolist()))
-    groups = snapshot.beliefs.groups()
+    groups = snapshot.groups
     tiles: list[int] = []
     seen: set[int] = set()
     for other in near[known == 0].tolist():

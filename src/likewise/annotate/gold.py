@@ -3,6 +3,8 @@ known."""
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import numpy as np
 
 from likewise.annotate.desk_snapshot import Snapshot
@@ -15,7 +17,7 @@ def gold_tiles(
     snapshot: Snapshot,
     exemplar: int,
     taken: set[int],
-    seen: set[int],
+    seen: Set[int],
     count: int,
     rng: np.random.Generator,
 ) -> dict[int, bool]:
@@ -49,7 +51,7 @@ def _one(
     exemplar: int,
     alike: bool,
     taken: set[int],
-    seen: set[int],
+    seen: Set[int],
     rng: np.random.Generator,
 ) -> int | None:
     own = snapshot.class_of(exemplar)

@@ -62,8 +62,22 @@ def name_of(item: str) -> str:
     return hashlib.sha256(item.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def grant(connection: Connection, lease: Lease, items: Sequence[str]) -> None:
-    """Write a lease; an IntegrityError says that an item is held by another question.
+def name_of_pair(a: str, b: str) -> str:
+    """What stands for two items, in whichever order, in the table.
+
+    >>> name_of_pair("a.jpg", "b.jpg") == name_of_pair("b.jpg", "a.jpg")
+    True
+    """
+    return name_of(compact(sorted((a, b))))
+
+
+def grant(
+    connection: Connection,
+    lease: Lease,
+    items: Sequence[str],
+    pairs: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Write a lease; an IntegrityError says that an item or a pair is held by another question.
 
     That question may be over: :func:`free`, and try again."""
     connection.execute(
@@ -75,10 +89,10 @@ def grant(connection: Connection, lease: Lease, items: Sequence[str]) -> None:
             question=compact(lease.question),
         )
     )
-    if items:
+    if items or pairs:
         # One statement for all, in order: two who want the same items wait for one another, and
         # never in a circle.
-        names = sorted({name_of(item) for item in items})
+        names = sorted({*map(name_of, items), *(name_of_pair(a, b) for a, b in pairs)})
         sqlite = connection.dialect.name == "sqlite"
         connection.execute(
             HOLD_SQLITE if sqlite else HOLD_POSTGRESQL,

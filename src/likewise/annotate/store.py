@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, select, text
+from sqlalchemy import Engine, select, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.functions import max as largest
 
 from likewise.annotate import leases, people, tables
@@ -21,6 +19,7 @@ from likewise.annotate.facts import Fact, check_id, check_name, compact
 from likewise.annotate.facts_effective import Reading, Said
 from likewise.annotate.leases import Lease
 from likewise.annotate.people import Person
+from likewise.annotate.store_connections import Connections
 from likewise.annotate.store_engines import ORDER_LOCK, NotSaved, open_engine
 
 __all__ = ["NotSaved", "Since", "Store"]
@@ -68,27 +67,30 @@ class Store:
         file = engine.url.database if engine.dialect.name == "sqlite" else None
         self.file = Path(file) if file else None
         """The file of an SQLite project; None where it is a PostgreSQL database."""
-        self._engine = engine
+        self.url = engine.url.render_as_string(hide_password=False)
+        """What opens it again, with the password."""
         self._sqlite = engine.dialect.name == "sqlite"
         self._insert: Any = sqlite.insert if self._sqlite else postgresql.insert
-        # SQLite has one writer at a time anyway: to wait here is fair, and quicker than to try.
-        self._writing = threading.Lock()
-        self._writers: dict[bool, Connection] = {}
-        self._closed = False
+        self._connections = Connections(engine, place)
+        self._read, self._write = self._connections.read, self._connections.write
 
     @classmethod
-    def open(cls, project: str | Path, *, clock: Callable[[], float] = time.time) -> Store:
+    def open(
+        cls, project: str | Path, *, clock: Callable[[], float] = time.time, begin: bool = True
+    ) -> Store:
         """Open a project, or begin one.
 
         Args:
             project: a file ("project.db", SQLite), or the URL of a PostgreSQL database
                 ("postgresql://user:password@host/name").
             clock: seconds since 1970.
+            begin: make the tables where there are none; without, the project is there already.
         """
         engine, place = open_engine(project)
         store = cls(engine, place, clock=clock)
         try:
-            store._prepare()
+            if begin:
+                store._prepare()
         except BaseException:
             store.close()
             raise
@@ -114,71 +116,13 @@ class Store:
 
     def close(self) -> None:
         """Close all connections; what was appended is safe with or without."""
-        with self._writing:
-            self._closed = True
-            for connection in self._writers.values():
-                connection.close()
-            self._writers.clear()
-            self._engine.dispose()
+        self._connections.close()
 
     def __enter__(self) -> Store:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # --- connections --------------------------------------------------------------------------
-
-    @contextmanager
-    def _read(self) -> Iterator[Connection]:
-        with self._engine.connect() as connection:
-            yield connection
-
-    @contextmanager
-    def _write(self, *, durable: bool = True) -> Iterator[Connection]:
-        """A transaction: committed when the block ends well, gone when not.
-
-        Args:
-            durable: wait until it is on the disk. Leases need not be: they are back after a crash
-                of the server, and after a power cut nobody has a page open.
-        """
-        try:
-            if self._sqlite:
-                with self._writing, self._immediately(durable) as connection:
-                    yield connection
-            else:
-                with self._engine.begin() as connection:
-                    if not durable:
-                        connection.execute(text("SET LOCAL synchronous_commit TO off"))
-                    yield connection
-        except IntegrityError:
-            raise
-        except (DBAPIError, SQLAlchemyError) as error:
-            raise NotSaved.because(self.place, error) from error
-
-    @contextmanager
-    def _immediately(self, durable: bool) -> Iterator[Connection]:
-        if self._closed:
-            raise NotSaved(f"{self.place} is closed: nothing was saved")
-        connection = self._writers.get(durable)
-        if connection is None:
-            connection = self._engine.connect()
-            level = "FULL" if durable else "NORMAL"
-            connection.exec_driver_sql(f"PRAGMA synchronous={level}")
-            connection.rollback()
-            self._writers[durable] = connection
-        try:
-            # The right to write is taken at once: to read first and then to want to write is how
-            # two of them come to wait for one another ("database is locked").
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            yield connection
-            connection.commit()
-        except BaseException:
-            try:
-                connection.rollback()
-            except SQLAlchemyError:
-                self._writers.pop(durable).invalidate()
-            raise
 
     # --- facts --------------------------------------------------------------------------------
 
@@ -295,6 +239,7 @@ class Store:
         items: Sequence[str],
         seconds: float = 300.0,
         *,
+        pairs: Sequence[tuple[str, str]] = (),
         question: dict[str, Any] | None = None,
     ) -> bool:
         """Give an open question to one person.
@@ -304,10 +249,13 @@ class Store:
             who: gets it.
             items: the keys that nobody else is to be asked about in the meantime.
             seconds: after that, others may be asked. An answer that comes later still counts.
+            pairs: that nobody else is to be asked about, in whichever order. (Of a pair with an
+                item that nobody else is asked about, it follows; but what one server takes for a
+                class of its own, another may have as an item to ask about.)
             question: kept with it.
 
         Returns:
-            False where one of the items is with somebody, in a question that is open.
+            False where an item or a pair is with somebody, in a question that is open.
         """
         check_id(question_id)
         check_name("who", who)
@@ -318,7 +266,7 @@ class Store:
         for again in (True, False):
             try:
                 with self._write(durable=False) as connection:
-                    leases.grant(connection, lease, items)
+                    leases.grant(connection, lease, items, pairs)
                 return True
             except IntegrityError:
                 if again:  # what is in the way may have expired

@@ -16,6 +16,10 @@ ORDER_LOCK = 0x6C696B65
 PATIENCE = 30.0
 """Seconds to wait for another process that writes into the same SQLite file."""
 
+LOG_PAGES = 10_000
+"""Pages of SQLite's log from which on whoever commits tidies it up. It does not come to that: a
+thread does it before (:mod:`likewise.annotate.store_connections`)."""
+
 
 class NotSaved(OSError):  # noqa: N818 (what happened, in the words of the page)
     """The database cannot be written or read: what was sent is not saved, and may be sent again."""
@@ -82,6 +86,7 @@ def _sqlite(path: Path) -> Engine:
         # Readers see a snapshot and wait for nobody.
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute(f"PRAGMA busy_timeout={int(PATIENCE * 1000)}")
         cursor.close()

@@ -63,8 +63,9 @@ leases = Table(
 held = Table(
     "likewise_held",
     metadata,
-    # The primary key is the promise: an item is held by one open question, never by two. It is the
-    # SHA-256 of the key, since databases differ in how long, and what, an indexed text may be.
+    # The primary key is the promise: an item, or a pair, is held by one open question, never by
+    # two. It is the SHA-256 of the key, or of both, since databases differ in how long, and what,
+    # an indexed text may be.
     Column("item", String(64), primary_key=True),
     Column(
         "question_id",

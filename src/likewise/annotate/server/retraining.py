@@ -25,17 +25,12 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from likewise.annotate.desk_process import APART
 from likewise.evaluation.embeddings import read_embeddings
 from likewise.runs import Run
 
 if TYPE_CHECKING:
     from likewise.annotate.desk import Desk
-
-APART: dict[str, Any] = (
-    {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
-)
-"""Ctrl-C on the terminal is for us, and we end the child ourselves. (In a session of its own, Linux
-would give a child of low priority as much of the processor as the server.)"""
 
 LOOK = 1.0
 """Seconds between two looks at how many answers there are."""
