@@ -12,6 +12,7 @@ from likewise.library import (
     fit_temperature,
 )
 from likewise.library.calibration import softmax
+from likewise.library.regression import Landmarks, Ridge, Whitening
 from tests.library.test_clusters import blobs
 
 
@@ -83,6 +84,30 @@ class TestLabels:
         found = classify_rows(rows, known(labels, 40), NAMES)
         assert (found.label == labels).mean() > 0.97
 
+    def test_a_class_that_is_excluded_is_never_given(self):
+        rows, labels = hard(3)
+        some = known(labels, 80)
+        plain = classify_rows(rows, some, NAMES)
+        # What was said not to be of its likeliest class, rightly.
+        wrong = np.flatnonzero(~plain.known & (plain.label != labels))
+        assert len(wrong) > 20
+        excluded = np.zeros((len(rows), 4), dtype=bool)
+        excluded[wrong, plain.label[wrong]] = True
+        found = classify_rows(rows, some, NAMES, excluded=excluded)
+        assert not excluded[np.arange(len(rows)), found.label].any()
+        assert (found.label == labels)[wrong].mean() > 0.5
+        rest = np.setdiff1d(np.flatnonzero(~plain.known), wrong)
+        assert (found.label == labels)[rest].mean() > 0.95
+        nothing_left = classify_rows(rows, some, NAMES, excluded=np.ones((900, 4), dtype=bool))
+        assert (nothing_left.confidence[~plain.known] < 0.3).all()
+
+    def test_chosen_answers_promise_less(self):
+        rows, labels = hard(1)
+        drawn = classify_rows(rows, known(labels, 80), NAMES).accuracy
+        chosen = classify_rows(rows, known(labels, 80), NAMES, chosen=True).accuracy
+        assert chosen.value == drawn.value
+        assert chosen.low < drawn.low and chosen.high > drawn.high
+
     def test_a_class_with_one_answer_is_noted(self):
         rows, labels = blobs(3, 30)
         some = np.full(90, -1)
@@ -110,18 +135,36 @@ class TestCalibration:
         rng = np.random.default_rng(0)
         logits = 3 * rng.standard_normal((400, 5))
         labels = np.array([rng.choice(5, p=p) for p in softmax(logits / 2.5)])
-        found = fit_temperature(logits, labels)
 
-        def loss(t):
-            return -np.mean(
-                [
-                    np.log(softmax(row[None] / t)[0, y])
-                    for row, y in zip(logits, labels, strict=True)
-                ]
-            )
+        def loss(t, usual):
+            each = [
+                -np.log(softmax(row[None] / t)[0, y]) for row, y in zip(logits, labels, strict=True)
+            ]
+            return sum(each) + (np.log(t) / usual) ** 2 / 2
 
-        assert 1.8 < found < 3.5
-        assert loss(found) <= min(loss(0.98 * found), loss(1.02 * found)) + 1e-9
+        for usual in (np.inf, 0.3, 0.05):
+            found = fit_temperature(logits, labels, usual)
+            near = [loss(factor * found, usual) for factor in (0.98, 1.02)]
+            assert loss(found, usual) <= min(near) + 1e-9
+        assert 2.1 < fit_temperature(logits, labels, np.inf) < 3.0
+        assert 1.0 < fit_temperature(logits, labels, 0.05) < 1.7  # held by what is usual
+
+    def test_few_answers_that_are_all_right_are_no_certainty(self):
+        logits = np.tile([3.0, 0.0, 0.0], (10, 1))
+        assert 0.4 < fit_temperature(logits, np.zeros(10, dtype=np.int64)) < 1.0
+
+    def test_odds_move_both_ends_of_the_interval(self):
+        rng = np.random.default_rng(3)
+        sure = rng.uniform(0.5, 1, 300)
+        right = rng.random(300) < sure
+        drawn = expected_accuracy(sure, sure, right)
+        chosen = expected_accuracy(sure, sure, right, odds=1.5)
+        assert chosen.value == drawn.value
+        for wide, narrow, factor in (
+            (chosen.low, drawn.low, 1 / 1.5),
+            (chosen.high, drawn.high, 1.5),
+        ):
+            assert wide / (1 - wide) == pytest.approx(factor * narrow / (1 - narrow))
 
     def test_calibration_error_is_that_of_a_loop(self):
         rng = np.random.default_rng(1)
@@ -147,3 +190,33 @@ class TestCalibration:
     def test_all_right_is_no_certainty(self):
         found = expected_accuracy(np.full(50, 0.99), np.full(10, 0.99), np.ones(10, dtype=bool))
         assert found.low < 0.97
+
+
+class TestRegression:
+    def test_whitened_rows_have_like_variances(self):
+        rng = np.random.default_rng(0)
+        rows = (rng.standard_normal((5000, 4)) * [10, 3, 1, 1] + 5).astype(np.float32)
+        found = Whitening(rows, floor=0.0)(rows)
+        assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+        assert np.allclose(np.cov(found.T), np.eye(4) / 4, atol=0.02)
+
+    def test_landmarks_are_the_kernel_where_all_rows_are_landmarks(self):
+        rng = np.random.default_rng(1)
+        rows = rng.standard_normal((40, 6)).astype(np.float32)
+        features = Landmarks(rows)(rows)
+        away = ((rows[:, None] - rows) ** 2).sum(axis=2)
+        kernel = np.exp(-away / (2 * np.median(away)))
+        assert np.allclose(features @ features.T, kernel, atol=1e-3)
+
+    def test_ridge_is_that_of_scikit_learn(self):
+        from sklearn.linear_model import Ridge as Theirs
+
+        rng = np.random.default_rng(2)
+        rows, targets = rng.standard_normal((60, 5)), rng.random((60, 3))
+        weights = rng.uniform(0.5, 3, 60)
+        share = weights / weights.sum()
+        centred = rows - share @ rows
+        size = np.trace(centred.T @ (centred * share[:, None])) / 5
+        theirs = Theirs(alpha=0.2 * size).fit(rows, targets, sample_weight=share)
+        found = Ridge(rows, targets, weights, strength=0.2).predict(rows[:7])
+        assert np.allclose(found, theirs.predict(rows[:7]))

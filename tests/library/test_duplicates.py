@@ -12,8 +12,14 @@ from PIL import Image
 
 from likewise.data import Keyed
 from likewise.graph import Graph
-from likewise.library import alignment, duplicates_of_pictures, duplicates_of_rows
-from likewise.library.duplicates import Duplicates, grey_pictures
+from likewise.library import (
+    alignment,
+    candidates,
+    duplicates_of_pictures,
+    duplicates_of_rows,
+    residuals,
+)
+from likewise.library.duplicates import Duplicates, are_twins, grey_pictures
 from likewise.library.twins import effect_of, read_groups, twin_graph
 
 
@@ -92,6 +98,61 @@ def test_few_pictures_are_no_error():
 def test_refuses_a_strictness_without_meaning():
     with pytest.raises(ValueError, match="strict is 1.5"):
         duplicates_of_rows(np.eye(3, dtype=np.float32), strict=1.5)
+
+
+class TestCandidates:
+    def test_they_are_those_of_a_loop_over_all_views_and_pictures(self, monkeypatch):
+        pictures = pictures_of([picture(k, number) for k in range(4) for number in range(10)])
+        monkeypatch.setattr(candidates, "QUERIES_AT_ONCE", 7)
+        monkeypatch.setattr(candidates, "PICTURES_AT_ONCE", 9)
+        found = candidates.candidates_of(pictures)
+        plain = candidates._outlines(pictures)
+        best = np.full((40, 40), -np.inf)
+        for view in candidates.VIEWS:
+            move = torch.tensor([alignment.guess(*view)]).expand(40, 4)
+            # The whole picture is looked at as it is: no interpolation.
+            seen = pictures if view == candidates.VIEWS[0] else alignment.moved(pictures, move)[0]
+            best = np.maximum(best, (candidates._outlines(seen) @ plain.T).numpy())
+        np.fill_diagonal(best, -np.inf)
+        for item in range(40):
+            own = found.pair[found.picture == item]
+            ends = {*found.first[own].tolist(), *found.second[own].tolist()} - {item}
+            assert ends == set(np.argsort(-best[item])[:8].tolist())
+        assert (best[found.first, found.second] >= best[found.second, found.first]).all()
+        assert len(np.unique(np.sort([found.first, found.second], axis=0), axis=1).T) == len(
+            found.first
+        )
+
+    def test_rows_add_their_nearest(self):
+        pictures = pictures_of([picture(k, number) for k in range(4) for number in range(10)])
+        rows = np.roll(np.eye(40, dtype=np.float32), 1, axis=0) + np.eye(40, dtype=np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        found = candidates.candidates_of(pictures, rows)
+        pairs = {
+            frozenset(p) for p in zip(found.first.tolist(), found.second.tolist(), strict=True)
+        }
+        assert all(frozenset((i, (i + 1) % 40)) in pairs for i in range(40))
+
+
+def test_what_is_left_out_at_first_sight_is_no_twin(monkeypatch):
+    """The coarse look saves time, and finds what looking closely at all pairs finds."""
+    originals = [picture(k, number) for k in range(3) for number in range(20)]
+    kinds = ("crop", "re-encoding", "rotation", "light")
+    copies = [copy_of(originals[i], kinds[i % 4], i) for i in range(0, 60, 5)]
+    pictures = pictures_of(originals + copies)
+    pairs = candidates.candidates_of(pictures)
+    quick = residuals.residuals_of(pictures, pairs)
+    monkeypatch.setattr(residuals, "LOOSE", (np.inf, np.inf))
+    monkeypatch.setattr(residuals, "LOOSE_RESIDUAL", 2.0)
+    every = residuals.residuals_of(pictures, pairs)
+    assert len(every.pair) == len(pairs.first) > 5 * len(quick.pair)
+    twins = quick.pair[are_twins(quick)]
+    assert len(twins) >= 10
+    assert set(twins) == set(every.pair[are_twins(every)])
+    # Those that are looked at closely are measured the same way.
+    same = np.isin(every.pair, quick.pair)
+    assert np.allclose(every.whole[same], quick.whole, atol=1e-6)
+    assert np.allclose(every.usual_detail[same], quick.usual_detail, atol=1e-6)
 
 
 class TestAlignment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,33 +11,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from likewise.annotate.project import ProjectAnswers
     from likewise.data import Keyed
     from likewise.library import Collection
+    from likewise.oracles import Beliefs
 
 Labels = NDArray[np.int64]
 
 
-def known_labels(
-    collection: Collection, answers: str | None, labels: str | None
-) -> tuple[Labels, list[str]]:
-    """(n,) class indices of what is known, -1 elsewhere, and the names of the classes."""
+@dataclass(frozen=True)
+class Known:
+    """What is known of some images.
+
+    Attributes:
+        labels: (n,) class indices, -1 where the class is not known.
+        names: of the classes.
+        excluded: (n, classes) what an image is known not to be, where that is all that is known.
+        chosen: the images were chosen by a sampler, not drawn.
+    """
+
+    labels: Labels
+    names: list[str]
+    excluded: NDArray[np.bool_] | None = None
+    chosen: bool = False
+
+
+def what_is_known(collection: Collection, answers: str | None, labels: str | None) -> Known:
+    """From answers, or from labels."""
     if labels is not None:
-        return given_labels(collection, labels)
+        return Known(*given_labels(collection, labels))
     assert answers is not None
     if "://" not in answers and not Path(answers).is_file():
         raise ValueError(f"answers is {answers!r}: there is no such file, so no answers yet")
-    found = _of_lines(collection, Path(answers)) if answers.endswith(".jsonl") else None
-    if found is None:
+    if answers.endswith(".jsonl"):
+        known = _of_lines(collection, Path(answers))
+    else:
         from likewise.annotate.project import answers_of_project
 
-        found = answers_of_project(answers).labels(_keyed(collection))
-    known, names = found
-    if not (known >= 0).any():
+        known = _of_project(collection, answers_of_project(answers))
+    if not (known.labels >= 0).any():
         raise ValueError(
             f"{answers} holds no answers yet that tell two classes apart among these images: "
             "answer some questions first (`likewise ask`)"
         )
-    return known, names
+    return known
 
 
 def given_labels(collection: Collection, labels: str) -> tuple[Labels, list[str]]:
@@ -68,8 +86,8 @@ def strata(collection: Collection, labels: str | None, *, seed: int) -> tuple[La
     return found.cluster, [f"cluster {number + 1}" for number in range(found.k)]
 
 
-def _of_lines(collection: Collection, path: Path) -> tuple[Labels, list[str]] | None:
-    """Answers by number, as `likewise.oracles.write_answers` keeps them; None: another file.
+def _of_lines(collection: Collection, path: Path) -> Known:
+    """Answers by number, as `likewise.oracles.write_answers` keeps them, or by key.
 
     Numbers are places among the images as they are listed now: a file of a project, which has
     keys, stays right when images are added or removed.
@@ -87,17 +105,43 @@ def _of_lines(collection: Collection, path: Path) -> tuple[Labels, list[str]] | 
     from likewise.oracles import ExactBeliefs, read_answers
 
     beliefs = ExactBeliefs(len(collection)).add(read_answers(path))
-    return beliefs.labels(), [f"class {c + 1}" for c in range(beliefs.n_classes)]
+    names = [f"class {c + 1}" for c in range(beliefs.n_classes)]
+    return Known(beliefs.labels(), names, excluded_classes(beliefs), chosen=True)
 
 
-def _of_facts(collection: Collection, path: Path) -> tuple[Labels, list[str]]:
+def _of_facts(collection: Collection, path: Path) -> Known:
     """The file that `likewise answers export` writes: facts by key."""
     from likewise.annotate.exchange import read_lines
     from likewise.annotate.facts_effective import Reading
     from likewise.annotate.project import ProjectAnswers
 
     reading = Reading(enumerate(read_lines(path), 1))
-    return ProjectAnswers(reading.answers, reading.names).labels(_keyed(collection))
+    return _of_project(collection, ProjectAnswers(reading.answers, reading.names))
+
+
+def _of_project(collection: Collection, said: ProjectAnswers) -> Known:
+    items = _keyed(collection)
+    labels, names = said.labels(items)
+    return Known(labels, names, excluded_classes(said.beliefs(items)), chosen=True)
+
+
+def excluded_classes(beliefs: Beliefs) -> NDArray[np.bool_] | None:
+    """(n, classes) what images without a class differ from; None where nothing is known of any.
+
+    >>> from likewise.oracles import Answer, ExactBeliefs
+    >>> beliefs = ExactBeliefs(4).add([Answer(0, 1, -1), Answer(0, 2, -1)])
+    >>> beliefs.labels().tolist(), excluded_classes(beliefs).tolist()[2]
+    ([0, 1, -1, -1], [True, False])
+    """
+    labels = beliefs.labels()
+    unplaced = np.flatnonzero(beliefs.asked() & (labels < 0))
+    if not len(unplaced) or not beliefs.n_classes:
+        return None
+    one_of = [int(np.flatnonzero(labels == c)[0]) for c in range(beliefs.n_classes)]
+    found = np.zeros((len(labels), beliefs.n_classes), dtype=bool)
+    for item in unplaced.tolist():
+        found[item] = beliefs.relations(item, one_of) < 0
+    return found
 
 
 def _keyed(collection: Collection) -> Keyed:

@@ -60,7 +60,7 @@ def classify(
     """
     from rich.console import Console
 
-    from likewise.commands.answered import known_labels
+    from likewise.commands.answered import what_is_known
     from likewise.library import classify_rows, open_collection
     from likewise.library.results import print_labels, say_written, write_labels
     from likewise.library.tables import outputs
@@ -82,9 +82,16 @@ def classify(
             batch_size=batch_size,
             device=device,
         )
-        known, names = known_labels(collection, answers, labels)
+        known = what_is_known(collection, answers, labels)
         found = classify_rows(
-            collection.rows, known, names, threshold=threshold, ask=ask, seed=seed
+            collection.rows,
+            known.labels,
+            known.names,
+            excluded=known.excluded,
+            chosen=known.chosen,
+            threshold=threshold,
+            ask=ask,
+            seed=seed,
         )
     except (ValueError, OSError, ImportError) as error:
         raise UsageError(str(error)) from error

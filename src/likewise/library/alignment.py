@@ -60,20 +60,19 @@ def align(a: Tensor, b: Tensor, start: Tensor, steps: int = STEPS) -> Tensor:
     limits = torch.tensor(LARGEST)
     for _ in range(steps):
         seen, inside = moved(layers, moves)
-        value, slope_x, slope_y = seen.unbind(dim=1)
-        zoom = moves[:, 0].exp()[:, None, None]
-        cosine, sine = moves[:, 1].cos()[:, None, None], moves[:, 1].sin()[:, None, None]
-        at_x, at_y = zoom * (cosine * x - sine * y), zoom * (sine * x + cosine * y)
         where = inside.flatten(1)
-        light = torch.stack([value, torch.ones_like(value)], dim=-1).flatten(1, 2)
-        light = light * where[..., None]
-        gain = _solve(light, target * where)
-        rest = target * where - (light * gain[:, None]).sum(dim=-1)
-        turn = torch.stack(
-            [slope_x * at_x + slope_y * at_y, slope_y * at_x - slope_x * at_y, slope_x, slope_y],
-            dim=-1,
-        ).flatten(1, 2)
-        jacobian = torch.cat([turn * (where[..., None] * gain[:, None, :1]), light], dim=-1)
+        value, slope_x, slope_y = seen.flatten(2).mul_(where[:, None]).unbind(dim=1)
+        cosine, sine = transform(moves)[:, :, 0].unbind(dim=1)
+        at_x = cosine[:, None] * x.flatten() - sine[:, None] * y.flatten()
+        at_y = sine[:, None] * x.flatten() + cosine[:, None] * y.flatten()
+        light = torch.stack([value, where], dim=1)
+        wanted = target * where
+        gain = _solve(light, wanted)
+        rest = wanted - (gain[:, None] @ light)[:, 0]
+        # By the change of zoom, angle and shift; and of light.
+        turn = [slope_x * at_x + slope_y * at_y, slope_y * at_x - slope_x * at_y, slope_x, slope_y]
+        jacobian = torch.stack([*turn, value, where], dim=1)
+        jacobian[:, :4] *= gain[:, :1, None]
         step = _solve(jacobian, rest)[:, :4].clamp(-LARGEST_STEP, LARGEST_STEP)
         moves = torch.maximum(torch.minimum(moves + step, limits), -limits)
     return moves
@@ -119,9 +118,8 @@ def _slopes(pictures: Tensor) -> tuple[Tensor, Tensor]:
     )
 
 
-def _solve(columns: Tensor, target: Tensor) -> Tensor:
-    """Least squares (m, p) of columns (m, k, p), damped a little."""
-    square = columns.transpose(1, 2) @ columns
+def _solve(lines: Tensor, target: Tensor) -> Tensor:
+    """Least squares (m, p) of lines (m, p, k), damped a little."""
+    square = lines @ lines.transpose(1, 2)
     damped = square + torch.diag_embed(1e-3 * square.diagonal(dim1=1, dim2=2) + 1e-5)
-    right = columns.transpose(1, 2) @ target[..., None]
-    return torch.linalg.solve(damped, right)[..., 0]
+    return torch.linalg.solve(damped, lines @ target[..., None])[..., 0]

@@ -17,15 +17,26 @@ def softmax(logits: Matrix) -> Matrix:
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def fit_temperature(logits: Matrix, labels: NDArray[np.int64]) -> float:
-    r"""The T that minimises the mean of :math:`-\log \mathrm{softmax}(l_i / T)_{y_i}`.
+USUAL = 0.3
+"""The deviation of log T that is expected before any answer is seen."""
+
+
+def fit_temperature(logits: Matrix, labels: NDArray[np.int64], usual: float = USUAL) -> float:
+    r"""The T that minimises :math:`\sum_i -\log \mathrm{softmax}(l_i / T)_{y_i} + \log^2 T / 2u^2`.
 
     On items that the classifier has not seen (Guo et al. 2017). It changes no prediction, only
-    how sure it is. T is kept between 1/20 and 20: with few items, which are all right or all
-    wrong, the minimum would lie at 0 or at infinity.
+    how sure it is. The second term is the prior that log T is 0 give or take u: a few dozen items
+    tell T to a fifth at best, and with all of them right, or wrong, the minimum would lie at 0 or
+    at infinity.
+
+    Args:
+        logits: (m, classes).
+        labels: (m,).
+        usual: u; infinity for none.
 
     >>> logits = np.array([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [2.0, 0.0]])
-    >>> float(softmax(logits / fit_temperature(logits, np.array([0, 0, 0, 1])))[0, 0].round(3))
+    >>> found = fit_temperature(logits, np.array([0, 0, 0, 1]), usual=float("inf"))
+    >>> float(softmax(logits / found)[0, 0].round(3))
     0.75
     """
     if not len(labels):
@@ -38,7 +49,7 @@ def fit_temperature(logits: Matrix, labels: NDArray[np.int64]) -> float:
         scaled = logits / math.exp(log_temperature)
         top = scaled.max(axis=1)
         total = top + np.log(np.exp(scaled - top[:, None]).sum(axis=1))
-        return float((total - scaled[at, labels]).mean())
+        return float((total - scaled[at, labels]).sum()) + (log_temperature / usual) ** 2 / 2
 
     limit = math.log(20.0)
     found = minimize_scalar(loss, bounds=(-limit, limit), method="bounded")
@@ -79,6 +90,7 @@ def expected_accuracy(
     confidence: NDArray[np.float64],
     held_confidence: NDArray[np.float64],
     held_right: NDArray[np.bool_],
+    odds: float = 1.0,
 ) -> Expectation:
     r"""The share of items that will turn out right, with a 95 % interval.
 
@@ -88,8 +100,11 @@ def expected_accuracy(
     The mean confidence over all items, corrected by how far confidence was off on the m held-out
     answers (Angelopoulos et al. 2023, prediction-powered inference, for a mean). Its variance is
     var(c) / N + var(r - c) / m. With few answers, or all of them right, the second is never taken
-    to be less than Wilson's interval of the held-out share would give. It holds for answers about
-    items drawn at random; where the hard ones were asked about, it errs on the low side.
+    to be less than Wilson's interval of the held-out share would give.
+
+    It holds for answers about items drawn at random. Where they were chosen, `odds` is by how much
+    the odds of being right may differ, at the same confidence, between them and the others: the
+    ends of the interval are moved by that factor (a sensitivity analysis, Rosenbaum 1987).
     """
     n, m = len(confidence), len(held_right)
     if n == 0:
@@ -106,4 +121,10 @@ def expected_accuracy(
     wilson = math.sqrt(share * (1 - share) / m + z * z / (4 * m * m)) / (1 + z * z / m)
     deviation = math.sqrt(spread + max(float(off.var()) / m, 0.25 * wilson**2))
     low, high = value - z * deviation, value + z * deviation
-    return Expectation(*(min(max(x, 0.0), 1.0) for x in (value, low, high)))
+    low, value, high = (min(max(x, 0.0), 1.0) for x in (low, value, high))
+    return Expectation(value, _with_odds(low, 1 / odds), _with_odds(high, odds))
+
+
+def _with_odds(share: float, factor: float) -> float:
+    """The share whose odds are `factor` times those of another."""
+    return factor * share / (1 - share + factor * share)

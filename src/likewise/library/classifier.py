@@ -1,127 +1,138 @@
-"""A classifier from a few known items: what a linear function says, and what neighbours say."""
+"""A classifier from a few known items: labels spread over all items, and a regression on these."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from likewise.evaluation.penalty import fit_logistic
 from likewise.library.exact import Rows
-from likewise.library.neighborhood import NEIGHBORS, Neighborhood, centred, pool_of
+from likewise.library.neighborhood import NEIGHBORS, Neighborhood, pool_of
+from likewise.library.regression import Landmarks, Ridge, Whitening
 
 REACH = 0.99
 """How far labels spread over the graph: (1 - reach) is lost at every step."""
 
-STRENGTH = 5.0
-"""The penalty of the linear function is this over the number of answers. Nothing is chosen by the
-answers: what is chosen by them does better on them than on others, and expectations would be too
-high."""
+SHARPER = 2
+"""The power of what has spread that the regression is fitted to: as it is, it is too timid."""
+
+KNOWN_WEIGHT = 5.0
+"""What a known item counts in the regression, beside one to which a label has spread for sure."""
+
+LINE = 4.0
+"""How much the regression says: its prediction s counts as exp(4 s)."""
 
 LEAST = 1e-6
-"""The least probability that one of the two gives: either may be wrong."""
+"""The least probability that spreading gives a class: it may be wrong."""
 
+ROWS_AT_ONCE = 20_000
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 class FewLabels:
-    r"""Logistic regression times label propagation.
+    r"""Label propagation times kernel ridge regression, over all rows, known and unknown.
 
     .. math::
-        l_{ic} = \log p^{\mathrm{linear}}_{ic} + \log p^{\mathrm{neighbours}}_{ic}
+        l_{ic} = \log p_{ic} + 4 s_{ic}
 
-    The linear function is fitted to the known rows alone, the neighbours see all rows; their
-    product is better calibrated and at most labels more accurate than either
-    (`docs/use.md`). Of more than 20,000 rows, the graph holds the known ones and a sample; the
-    others take what their neighbours in it have.
+    p spreads from the known items over the graph of nearest neighbours, s is a ridge regression
+    that is fitted to it, by the known items first of all, and once more to the product of both.
+    They err on different items, so their product is right more often than either. Neighbours are
+    found, and the regression works, among whitened rows. It is the classifier
+    by which :mod:`likewise.oracles` asks about embeddings; its constants are from there, and
+    nothing is chosen by the answers: what is chosen by them does better on them than on others. Of
+    more than 20,000 rows the graph holds the known ones and a sample; the others take what their
+    neighbours in it have.
 
     Args:
         rows: (n, d) of length 1.
         needed: places that the graph has to hold: those of which a label is known.
-        seed: of the sample.
+        excluded: (n, classes) classes that an item is known not to be of.
+        seed: of the sample and of the regression's landmarks.
     """
 
-    def __init__(self, rows: Rows, needed: NDArray[np.int64], *, seed: int = 0) -> None:
-        self.rows, self.seed = rows, seed
-        unit = centred(rows)
+    def __init__(
+        self,
+        rows: Rows,
+        needed: NDArray[np.int64],
+        *,
+        excluded: Mask | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.rows, self.excluded = rows, excluded
         self.pool = pool_of(len(rows), needed, seed)
-        self.graph = Neighborhood(unit[self.pool])
+        self._whitening = Whitening(rows[self.pool])
+        unit = self._whitening(rows[self.pool])
+        self.graph = Neighborhood(unit)
         self.place = np.full(len(rows), -1, dtype=np.int64)
         self.place[self.pool] = np.arange(len(self.pool))
-        self._rest = np.setdiff1d(np.arange(len(rows)), self.pool, assume_unique=True)
-        self._near: tuple[NDArray[np.int64], Matrix] | None = None
-        if len(self._rest):
-            found = [
-                self.graph.weights_of(unit[self._rest[begin : begin + 20_000]], NEIGHBORS)
-                for begin in range(0, len(self._rest), 20_000)
-            ]
-            self._near = (
-                np.concatenate([places for places, _ in found]),
-                np.concatenate([weights for _, weights in found]),
-            )
+        self._landmarks = Landmarks(unit, seed=seed)
+        self._features = self._landmarks(unit)
 
     def logits(
-        self,
-        known: NDArray[np.int64],
-        labels: Labels,
-        n_classes: int,
-        at: NDArray[np.int64],
-        penalty: float,
+        self, known: NDArray[np.int64], labels: Labels, n_classes: int, at: NDArray[np.int64]
     ) -> Matrix:
         """(len(at), n_classes) from the known places and their labels.
 
-        `penalty` is that of all answers, also where some are held out: fits with and without them
-        have to be sure of themselves alike, or the temperature of one would not suit the other.
-        Classes of which no item is known get the least probability.
+        Classes of which no item is known, and those that are excluded, get the least probability.
         """
         present, codes = np.unique(labels, return_inverse=True)
-        found = np.full((len(at), n_classes), 2 * np.log(LEAST))
+        found = np.full((len(at), n_classes), np.log(LEAST) - LINE)
         if len(present) == 1:
             found[:, present[0]] = 0.0
             return found
-        linear = self._linear(known, codes, len(present), at, penalty)
-        spread = self._spread(known, codes, len(present))[at]
-        found[:, present] = np.log(np.maximum(linear, LEAST)) + np.log(np.maximum(spread, LEAST))
+        inside = self.place[known] >= 0
+        places, codes = self.place[known[inside]], codes[inside]
+        allowed = None if self.excluded is None else ~self.excluded[:, present]
+        shares = self._spread(places, codes, len(present), allowed)
+        first = self._line(shares, places, codes)
+        both = _normalised(shares * np.exp(LINE * first.predict(self._features)))
+        line = self._line(both, places, codes)
+        for some, spread, features in self._read(at, shares):
+            scores = np.log(np.maximum(spread, LEAST)) + LINE * line.predict(features)
+            if allowed is not None:
+                scores = np.where(allowed[at[some]], scores, np.log(LEAST) - LINE)
+            found[np.ix_(some, present)] = scores
         return found
 
-    def _standard(
-        self, known: NDArray[np.int64]
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The known rows with mean 0 and deviation 1 in every column, and both."""
-        rows = torch.from_numpy(self.rows[known])
-        mean, deviation = rows.mean(dim=0), rows.std(dim=0).clamp_min(1e-4)
-        return (rows - mean) / deviation, mean, deviation
-
-    def _linear(
-        self, known: Labels, codes: Labels, size: int, at: NDArray[np.int64], penalty: float
-    ) -> Matrix:
-        standard, mean, deviation = self._standard(known)
-        options = {"penalty": [penalty], "tolerance": 1e-5, "iterations": 200}
-        weight, bias, _ = fit_logistic(standard, torch.from_numpy(codes), size, self.seed, options)
-        parts = [
-            (((torch.from_numpy(self.rows[some]) - mean) / deviation) @ weight.T + bias)
-            .double()
-            .softmax(dim=1)
-            .numpy()
-            for some in np.array_split(at, max(1, len(at) // 100_000))
-        ]
-        return np.concatenate(parts)
-
-    def _spread(self, known: Labels, codes: Labels, size: int) -> Matrix:
-        inside = self.place[known]
+    def _spread(self, places: Labels, codes: Labels, size: int, allowed: Mask | None) -> Matrix:
+        """(pool, size) what reaches every item of the pool, as shares."""
         start = np.zeros((len(self.pool), size))
-        there = inside >= 0
-        start[inside[there], codes[there]] = 1.0
+        start[places, codes] = 1.0
         scores = np.maximum(self.graph.propagate(start, REACH), 0.0)
         # All classes get the same mass: one with more known items is not more frequent.
         scores /= np.maximum(scores.sum(axis=0), 1e-12)
+        if allowed is not None:
+            scores = scores * allowed[self.pool]
         total = scores.sum(axis=1, keepdims=True)
-        shares = np.where(total > 1e-15, scores / np.maximum(total, 1e-15), 1.0 / size)
-        found = np.zeros((len(self.rows), size))
-        found[self.pool] = shares
-        if self._near is not None:
-            places, weights = self._near
-            found[self._rest] = np.einsum("qk,qkc->qc", weights, shares[places])
-        return found
+        return np.where(total > 1e-15, scores / np.maximum(total, 1e-15), 1.0 / size)
+
+    def _line(self, shares: Matrix, places: Labels, codes: Labels) -> Ridge:
+        """The regression on what is known and what has spread."""
+        sharp = _normalised(shares**SHARPER)
+        sharp[places] = 0.0
+        sharp[places, codes] = 1.0
+        weights = sharp.max(axis=1)
+        weights[places] = KNOWN_WEIGHT
+        return Ridge(self._features, sharp, weights)
+
+    def _read(
+        self, at: NDArray[np.int64], shares: Matrix
+    ) -> Iterator[tuple[NDArray[np.int64], Matrix, Matrix]]:
+        """Parts of `at`: their places in it, what has spread to them, and their features."""
+        place = self.place[at]
+        inside, outside = np.flatnonzero(place >= 0), np.flatnonzero(place < 0)
+        yield inside, shares[place[inside]], self._features[place[inside]]
+        for begin in range(0, len(outside), ROWS_AT_ONCE):
+            some = outside[begin : begin + ROWS_AT_ONCE]
+            unit = self._whitening(self.rows[at[some]])
+            near, weights = self.graph.weights_of(unit, NEIGHBORS)
+            yield some, np.einsum("qk,qkc->qc", weights, shares[near]), self._landmarks(unit)
+
+
+def _normalised(table: Matrix) -> Matrix:
+    return table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)

@@ -15,12 +15,16 @@ from likewise.library.calibration import (
     fit_temperature,
     softmax,
 )
-from likewise.library.classifier import STRENGTH, FewLabels
+from likewise.library.classifier import FewLabels, Mask
 from likewise.library.exact import Rows
 
 FOLDS = 5
 MOST_HELD_OUT = 2000
 """Answers that are held out in turn; with more, these say enough about the temperature."""
+
+CHOSEN_ODDS = 1.25
+"""By how much the odds of being right may differ, at the same confidence, between images that a
+sampler chose to ask about and others; see `docs/use.md`."""
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
@@ -93,6 +97,8 @@ def classify_rows(
     labels: NDArray[np.int64],
     class_names: list[str],
     *,
+    excluded: Mask | None = None,
+    chosen: bool = False,
     threshold: float = 0.5,
     ask: int = 15,
     seed: int = 0,
@@ -107,6 +113,10 @@ def classify_rows(
         rows: (n, d) of length 1.
         labels: (n,) class indices of what is known, -1 elsewhere.
         class_names: of the classes.
+        excluded: (n, classes) classes that an image is known not to be of, where only that is
+            known of it.
+        chosen: the known ones were chosen by what they look like, not drawn at random; the
+            intervals are then wider.
         threshold: abstain below this confidence.
         ask: how many images to propose for the next questions.
         seed: of the folds.
@@ -116,30 +126,28 @@ def classify_rows(
     _check(labels, known, class_names, threshold)
     truth = labels[known]
     size = len(class_names)
-    model = FewLabels(rows, known, seed=seed)
-    penalty = STRENGTH / len(known)
+    model = FewLabels(rows, known, excluded=excluded, seed=seed)
+    odds = CHOSEN_ODDS if chosen else 1.0
     held, folds = _folds(truth, seed)
     held_logits = np.zeros((len(held), size))
     for fold in range(int(folds.max(initial=-1)) + 1):
         out = held[folds == fold]
         kept = np.setdiff1d(np.arange(len(known)), out)
-        held_logits[folds == fold] = model.logits(
-            known[kept], truth[kept], size, known[out], penalty
-        )
+        held_logits[folds == fold] = model.logits(known[kept], truth[kept], size, known[out])
     temperature = fit_temperature(held_logits, truth[held])
     held_sure = softmax(held_logits / temperature)
     right = held_sure.argmax(axis=1) == truth[held]
     sure = held_sure.max(axis=1)
-    probabilities = softmax(model.logits(known, truth, size, np.arange(n), penalty) / temperature)
+    probabilities = softmax(model.logits(known, truth, size, np.arange(n)) / temperature)
     label, confidence = probabilities.argmax(axis=1), probabilities.max(axis=1)
     answered = labels >= 0
     label[answered], confidence[answered] = labels[answered], 1.0
     rest = ~answered
     table = []
     for at in sorted({*THRESHOLDS, threshold}):
-        chosen, tried = rest & (confidence >= at), sure >= at
-        expected = _expected(confidence[chosen], sure[tried], right[tried])
-        table.append((at, float(chosen.sum() / max(rest.sum(), 1)), expected))
+        some, tried = rest & (confidence >= at), sure >= at
+        expected = _expected(confidence[some], sure[tried], right[tried], odds)
+        table.append((at, float(some.sum() / max(rest.sum(), 1)), expected))
     return Labelled(
         classes=class_names,
         label=label.astype(np.int64),
@@ -148,7 +156,7 @@ def classify_rows(
         known=answered,
         threshold=threshold,
         temperature=temperature,
-        accuracy=_expected(confidence[rest], sure, right),
+        accuracy=_expected(confidence[rest], sure, right, odds),
         kept_accuracy=next(found for at, _, found in table if at == threshold),
         held_out={
             "answers": float(len(held)),
@@ -162,11 +170,14 @@ def classify_rows(
 
 
 def _expected(
-    confidence: NDArray[np.float64], sure: NDArray[np.float64], right: NDArray[np.bool_]
+    confidence: NDArray[np.float64],
+    sure: NDArray[np.float64],
+    right: NDArray[np.bool_],
+    odds: float,
 ) -> Expectation:
     if not len(confidence) and not len(right):
         return Expectation(float("nan"), 0.0, 1.0)
-    return expected_accuracy(confidence, sure, right)
+    return expected_accuracy(confidence, sure, right, odds)
 
 
 def _check(

@@ -17,43 +17,27 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.library import alignment
-from likewise.library.exact import Rows, search_rows
+from likewise.library.candidates import MANY, Numbers, candidates_of
+from likewise.library.exact import Rows
 from likewise.library.neighborhood import neighbors_of
-
-Numbers = NDArray[np.int64]
+from likewise.library.residuals import Residuals, residuals_of
 
 SIDE = 32
 """Pixels a side of the grey pictures that are laid over each other."""
 
-OUTLINE = 12
-"""Pixels a side of the outlines that candidates are sought with."""
-
-VIEWS = (
-    (1.0, 0.0, 0.0, 0.0),
-    (0.9, 0.0, 0.0, 0.0),
-    *((0.9, 0.0, 0.07 * right, 0.07 * down) for right in (-1, 1) for down in (-1, 1)),
-    (1.0, 5.0, 0.0, 0.0),
-    (1.0, -5.0, 0.0, 0.0),
-)
-"""Zoom, degrees and shift of the views of a picture that are compared with all others."""
-
-CANDIDATES = 8
-MANY = 30_000
-"""From so many pictures on only the whole picture is compared with all others, and rows are."""
+NEIGHBORS = 8
+"""Others that a row is compared with, where there are only rows."""
 
 STRICT = 0.2
-"""A pair's residual against the median of its neighbours'. On planted copies of Fashion-MNIST, 95 %
-of the copies are below 0.17, and one pair of different pictures in a thousand below 0.23."""
+"""A pair's residual against the median of its neighbours', at most."""
 
-DETAIL = 0.35
-"""The same for edges and texture alone."""
+DETAIL = 0.4
+"""The same for edges and texture alone. Both were chosen on planted copies among 5,000 training
+images of Fashion-MNIST (`docs/benchmarks/use.md`)."""
 
 LEAST_CORRELATION = 0.95
 SAME = 0.999
 """From this correlation on, of the whole and of details, no comparison with others is needed."""
-
-PAIRS_AT_ONCE = 2048
 
 
 @dataclass
@@ -122,33 +106,26 @@ def duplicates_of_pictures(
     n = len(pictures)
     if n < 2:
         return Duplicates([], np.zeros((0, 2), np.int64), np.zeros(0), "pixels")
-    views = VIEWS if n <= MANY else VIEWS[:1]
-    first, second, view = _candidates(pictures, rows, views)
-    whole, fine = _residuals(pictures, first, second, view)
-    own = first * n + second
-    order = np.argsort(own, kind="stable")
-    first, second, whole, fine = first[order], second[order], whole[order], fine[order]
-    starts = np.searchsorted(first, np.arange(n + 1))
-    background = np.full((n, 2), np.inf)
-    for item in range(n):
-        inside = slice(starts[item], starts[item + 1])
-        if starts[item + 1] - starts[item] >= 3:
-            background[item] = np.median(whole[inside]), np.median(fine[inside])
-    limit = np.minimum(background[first], background[second])
-    # Too few neighbours to compare with: only what is the same counts.
-    limit[~np.isfinite(limit)] = 0.0
-    twins = (
-        (whole <= strict * limit[:, 0])
-        & (fine <= DETAIL * limit[:, 1])
-        & (whole <= 1 - LEAST_CORRELATION)
-    ) | (np.maximum(whole, fine) <= 1 - SAME)
-    closeness = 1 - whole / np.maximum(limit[:, 0], 1e-9)
+    found = candidates_of(pictures, rows)
+    seen = residuals_of(pictures, found)
+    twins = are_twins(seen, strict)
+    closeness = (1 - seen.whole / np.maximum(seen.usual_whole, 1e-9))[twins]
+    first, second = found.first[seen.pair[twins]], found.second[seen.pair[twins]]
     notes = (
         [f"with more than {MANY:,} images, crops and rotations are found by the rows only"]
         if n > MANY
         else []
     )
-    return _grouped(n, first[twins], second[twins], closeness[twins], contents, "pixels", notes)
+    return _grouped(n, first, second, closeness, contents, "pixels", notes)
+
+
+def are_twins(seen: Residuals, strict: float = STRICT, detail: float = DETAIL) -> NDArray[np.bool_]:
+    """Which pairs are twins: far closer than what else is near, or the same."""
+    return (
+        (seen.whole <= strict * seen.usual_whole)
+        & (seen.detail <= detail * seen.usual_detail)
+        & (seen.whole <= 1 - LEAST_CORRELATION)
+    ) | (np.maximum(seen.whole, seen.detail) <= 1 - SAME)
 
 
 def duplicates_of_rows(
@@ -159,7 +136,7 @@ def duplicates_of_rows(
     n = len(rows)
     if n < 2:
         return Duplicates([], np.zeros((0, 2), np.int64), np.zeros(0), "rows")
-    distances, places = neighbors_of(rows, min(CANDIDATES, n - 1))
+    distances, places = neighbors_of(rows, min(NEIGHBORS, n - 1))
     residual = distances.astype(np.float64) ** 2 / 2
     background = np.median(residual, axis=1) if places.shape[1] >= 3 else np.zeros(n)
     first = np.repeat(np.arange(n), places.shape[1])
@@ -174,71 +151,6 @@ def duplicates_of_rows(
 def _check_strict(strict: float) -> None:
     if not 0 < strict < 1:
         raise ValueError(f"strict is {strict}: give a number between 0 and 1 (0.2 by default)")
-
-
-def _candidates(
-    pictures: Tensor, rows: Rows | None, views: tuple[tuple[float, ...], ...]
-) -> tuple[Numbers, Numbers, Numbers]:
-    """(picture, candidate, view) of at most twelve candidates for every picture."""
-    n = len(pictures)
-    outlines = _outlines(pictures)
-    k = min(CANDIDATES + 1, n)
-    near = np.empty((n, len(views) * k), np.float32)
-    place = np.empty((n, len(views) * k), np.int64)
-    for number, view in enumerate(views):
-        move = torch.tensor([alignment.guess(*view)])
-        columns = slice(number * k, (number + 1) * k)
-        for begin in range(0, n, 4096):
-            part = pictures[begin : begin + 4096]
-            seen = alignment.moved(part, move.expand(len(part), 4))[0] if number else part
-            found = search_rows([outlines], _outlines(seen), k)
-            near[begin : begin + len(part), columns] = found[0]
-            place[begin : begin + len(part), columns] = found[1]
-    which = np.broadcast_to(np.repeat(np.arange(len(views)), k), place.shape)
-    order = np.argsort(-near, axis=1, kind="stable")
-    place = np.take_along_axis(place, order, axis=1)
-    which = np.take_along_axis(which, order, axis=1)
-    if rows is not None:
-        by_rows = neighbors_of(rows, min(4, n - 1))[1]
-        # Behind the first eight by outline: what is found twice is kept where it is first.
-        place = np.concatenate([place, by_rows], axis=1)
-        which = np.concatenate([which, np.zeros_like(by_rows)], axis=1)
-    first, second, view_of = [], [], []
-    outline_columns = len(views) * k
-    for item in range(n):
-        seen_here, taken = {item}, 0
-        for column, candidate in enumerate(place[item].tolist()):
-            if candidate in seen_here or (column < outline_columns and taken >= CANDIDATES):
-                continue
-            seen_here.add(candidate)
-            taken += 1
-            first.append(item)
-            second.append(candidate)
-            view_of.append(which[item, column])
-    return np.array(first), np.array(second), np.array(view_of)
-
-
-def _outlines(pictures: Tensor) -> Rows:
-    small = F.interpolate(pictures, size=(OUTLINE, OUTLINE), mode="bilinear", antialias=True)
-    flat = small.flatten(1)[:, alignment.disc(OUTLINE).flatten()]
-    flat = flat - flat.mean(dim=1, keepdim=True)
-    return (flat / flat.norm(dim=1, keepdim=True).clamp_min(1e-6)).numpy()
-
-
-def _residuals(
-    pictures: Tensor, first: Numbers, second: Numbers, view: Numbers
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """1 - correlation of each pair, of the whole and of details, once laid over each other."""
-    soft, fine = alignment.blurred(pictures), alignment.details(pictures)
-    guesses = torch.tensor([alignment.guess(*v) for v in VIEWS])
-    whole, detail = np.empty(len(first)), np.empty(len(first))
-    for begin in range(0, len(first), PAIRS_AT_ONCE):
-        part = slice(begin, begin + PAIRS_AT_ONCE)
-        a, b = torch.from_numpy(first[part]), torch.from_numpy(second[part])
-        moves = alignment.align(soft[a], soft[b], guesses[torch.from_numpy(view[part])])
-        whole[part] = 1 - alignment.correlation(soft[a], soft[b], moves).numpy()
-        detail[part] = 1 - alignment.correlation(fine[a], fine[b], moves).numpy()
-    return whole, detail
 
 
 def _grouped(
