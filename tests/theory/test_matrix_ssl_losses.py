@@ -738,3 +738,38 @@ def test_matrix_ssl_eq_20_prefers_a_turned_plane() -> None:
     assert value(plane, turned, "cross") < value(full, full, "cross") - 0.1
     assert value(plane, turned, "symmetric") > value(full, full, "symmetric") + 0.01
     assert value(plane, plane, "symmetric") > value(full, full, "symmetric") + 0.01
+
+
+def partly_aligned(share: float, r: int, d: int) -> tuple[Tensor, Tensor]:
+    """Unit rows of two views that agree on r of d dimensions, which hold `share` of their energy,
+    and are independent of one another on the others: all combinations, each once."""
+    same = torch.cat([eye(r), -eye(r)]) * share**0.5
+    noise = torch.cat([eye(d - r), -eye(d - r)]) * (1 - share) ** 0.5
+    i, a, b = torch.meshgrid(
+        torch.arange(len(same)), torch.arange(len(noise)), torch.arange(len(noise)), indexing="ij"
+    )
+    first, second = ([same[i.flatten()], noise[j.flatten()]] for j in (a, b))
+    return torch.cat(first, 1), torch.cat(second, 1)
+
+
+def test_matrix_ssl_eq_22_wants_noise_where_few_dimensions_can_agree() -> None:
+    """The cross-covariance has its least loss at I / d. Where views can agree on r < d dimensions
+    only, rows of length 1 have to put 1 - r / d of their energy where views differ."""
+    r, d = 2, 8
+    shares = torch.linspace(0.05, 1.0, 20).tolist()
+
+    def best(objective: MatrixSSL | MaximumEntropyCoding) -> float:
+        values = []
+        for share in shares:
+            z1, z2 = partly_aligned(share, r, d)
+            values.append(float(objective(both(z1, z2), Graph.identity(len(z1)).views(2))))
+        return shares[int(np.argmin(values))]
+
+    assert best(MatrixSSL(ddof=0)) == pytest.approx(r / d)
+    assert best(MatrixSSL(covariance="symmetric", ddof=0)) == pytest.approx(r / d)
+    # MEC's series has its greatest value where an eigenvalue is 1: at a share of 0.06 r.
+    assert best(MaximumEntropyCoding(covariance="symmetric")) == pytest.approx(0.06 * r, abs=0.04)
+    # The logarithm itself has no such limit, nor has the series with a larger epsilon.
+    assert best(MaximumEntropyCoding(covariance="symmetric", logarithm="exact")) == 1.0
+    coarse = MaximumEntropyCoding(epsilon=(d / r) ** 0.5, covariance="symmetric")
+    assert best(coarse) == 1.0

@@ -34,6 +34,8 @@ POLICIES: dict[str, Policy] = {
     "large": distorted(Policy(crop_scale=(0.08, 1.0), flip=0.5), 0.5),
     # Chen et al., 2020 (SimCLR): appendix B.9 for CIFAR-10, appendix A for ImageNet.
     "simclr": distorted(Policy(crop_scale=(0.08, 1.0), flip=0.5), 0.5),
+    # Ours: after few epochs, crops of a twelfth of a small image bring more noise than knowledge.
+    "simclr-mild": distorted(Policy(crop_scale=(0.2, 1.0), flip=0.5), 0.5),
     "simclr-imagenet": distorted(Policy(crop_scale=(0.08, 1.0), flip=0.5, blur=0.5), 1.0),
     # Chen et al., 2020 (MoCo v2), and SimSiam after it.
     "moco-v2": Policy(
