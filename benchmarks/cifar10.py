@@ -38,8 +38,8 @@ LONG = ("simclr", "balanced", "vicreg", "matrix-ssl")
 
 NOISE = (
     "the loss wants the cross-covariance of two views to be {target}, so that with rows of length "
-    "1 and views that agree on r dimensions only a share {share} of their energy may lie there, and "
-    "the rest has to lie where views differ (docs/theory.md, eq. 22 of matrix-ssl). After 20 "
+    "1 and views that agree on r dimensions only a share {share} of their energy may lie there, "
+    "and the rest has to lie where views differ (docs/theory.md, eq. 22 of matrix-ssl). After 20 "
     "epochs r is a few dozen at most."
 )
 WHY = {
