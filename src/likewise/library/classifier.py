@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from likewise.library.exact import Rows
 from likewise.library.neighborhood import NEIGHBORS, Neighborhood, pool_of
-from likewise.library.regression import Landmarks, Ridge, Whitening
+from likewise.oracles.regression import Landmarks, Ridge, Whitening
 
 REACH = 0.99
 """How far labels spread over the graph: (1 - reach) is lost at every step."""
@@ -66,12 +66,15 @@ class FewLabels:
         self.rows, self.excluded = rows, excluded
         self.pool = pool_of(len(rows), needed, seed)
         self._whitening = Whitening(rows[self.pool])
-        unit = self._whitening(rows[self.pool])
+        unit = self._unit(self.pool)
         self.graph = Neighborhood(unit)
         self.place = np.full(len(rows), -1, dtype=np.int64)
         self.place[self.pool] = np.arange(len(self.pool))
         self._landmarks = Landmarks(unit, seed=seed)
-        self._features = self._landmarks(unit)
+        self._features = self._landmarks.own
+
+    def _unit(self, at: NDArray[np.int64]) -> Rows:
+        return self._whitening(self.rows[at]).astype(np.float32)
 
     def logits(
         self, known: NDArray[np.int64], labels: Labels, n_classes: int, at: NDArray[np.int64]
@@ -129,7 +132,7 @@ class FewLabels:
         yield inside, shares[place[inside]], self._features[place[inside]]
         for begin in range(0, len(outside), ROWS_AT_ONCE):
             some = outside[begin : begin + ROWS_AT_ONCE]
-            unit = self._whitening(self.rows[at[some]])
+            unit = self._unit(at[some])
             near, weights = self.graph.weights_of(unit, NEIGHBORS)
             yield some, np.einsum("qk,qkc->qc", weights, shares[near]), self._landmarks(unit)
 
