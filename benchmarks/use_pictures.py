@@ -1,4 +1,4 @@
-"""The pictures of docs/use.md: every verb on a folder of clothes, its sheet in a browser.
+"""The pictures of docs/use/: every verb on a folder of clothes, its sheet in a browser.
 
     python benchmarks/use_pictures.py --run build/fashion/run
 

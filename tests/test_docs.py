@@ -7,7 +7,7 @@ import pytest
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-PAGES = [README, *DOCS.glob("*.md"), *(DOCS / "benchmarks").glob("*.md")]
+PAGES = [README, *DOCS.rglob("*.md")]
 WITH_CODE = [page for page in PAGES if "```python" in page.read_text()]
 
 
