@@ -181,6 +181,7 @@ def kill_often(given: argparse.Namespace, project: str, folder: Path) -> dict[st
     server, tokens, first = begin(given, project, folder)
     token = next(iter(tokens.values()))
     chance = random.Random(0)
+    time.sleep(given.warm_up)  # the index is built once, and found again after a kill
     # Annotators go on until a file says that the kills are over.
     work = jobs(given, tokens, server.job["port"], folder, time.time() + 1e6)
     for job in work.values():
@@ -330,7 +331,8 @@ def kills_part(settings: dict[str, Any], found: dict[str, Any], machine: str) ->
         f"## kill -9\n`python benchmarks/annotate.py --kills {settings['kills']} --killed-after "
         f"{settings['killed_after'][0]:g} {settings['killed_after'][1]:g}` on {machine}: "
         f"the same annotators ({settings['people']}, every {settings['every']:g} s) on "
-        f"{settings['items']:,} items; the server is killed "
+        f"{settings['items']:,} items; after {settings['warm_up']:g} s, in which the index of the "
+        "items is built and kept, the server is killed "
         f"{settings['killed_after'][0] * settings['every']:.1f} to "
         f"{settings['killed_after'][1] * settings['every']:.1f} s after it answers, and started "
         "again. Annotators send what was not acknowledged again, with the same id. "

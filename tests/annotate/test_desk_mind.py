@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from likewise.annotate import Desk, Store
+from likewise.annotate.desk_manner import Manner
 from likewise.annotate.desk_process import Elsewhere
 from likewise.annotate.desk_snapshot import snapshot_of
 from likewise.oracles.answers import Answer
@@ -119,6 +120,41 @@ def test_a_process_that_dies_is_replaced(store, caplog):
         assert desk._mind.X is rows
     assert not is_there(first) and not is_there(thinker._process.pid)
     assert "trying again" in caplog.text
+
+
+def test_the_process_looks_for_modules_where_the_server_does(store, tmp_path, monkeypatch):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for name in ("queue", "json", "numpy"):
+        (folder / f"{name}.py").write_text("raise SystemExit('a file of somebody else')")
+    monkeypatch.chdir(folder)
+    with Desk(SOURCE, ROWS, store, grid=6, thinking="process") as desk:
+        assert desk.question("ada") is not None
+        assert desk._mind._deaths == 0 and isinstance(desk._mind._thinker, Elsewhere)
+
+
+def test_where_no_process_lives_the_server_thinks_itself(store, monkeypatch, caplog):
+    monkeypatch.setattr("likewise.annotate.desk_process.BEGIN", "raise SystemExit(1)")
+    with Desk(SOURCE, ROWS, store, grid=6, thinking="process") as desk:
+        soon(lambda: desk.question("ada") is not None)
+        assert not isinstance(desk._mind._thinker, Elsewhere)
+    assert "it happens in this one now" in caplog.text
+
+
+def test_an_index_that_failed_is_built_again(store, monkeypatch):
+    calls, usual = [], Manner.probe
+
+    def probe(manner, X):
+        calls.append(1)
+        if len(calls) == 1:
+            raise MemoryError
+        return usual(manner, X)
+
+    monkeypatch.setattr(Manner, "probe", probe)
+    monkeypatch.setattr("likewise.annotate.desk_thinking.AGAIN", 0.1)
+    with Desk(SOURCE, ROWS, store, grid=6, thinking="thread") as desk:
+        soon(lambda: len(desk._mind.pool) > 0)
+        assert len(calls) == 2 and desk.question("ada") is not None
 
 
 def test_the_process_ends_when_the_server_is_killed(tmp_path):

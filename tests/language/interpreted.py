@@ -136,6 +136,19 @@ def diverged():
     return seen
 
 
+def confident():
+    """Sure of a wrong token: the Krylov space ends, in bfloat16, long before the products do."""
+    out = []
+    for d, n, factor in ((16, 60, 13), (64, 200, 10)):
+        embedding, logits, labels = problem(d, n, positions=2)
+        given = embedding.bfloat16(), (factor * logits).bfloat16().float(), labels
+        exact, slope = matrix_part(*(x.double() for x in given[:2]), labels, method="exact")
+        value, gradient = by_kernels(*given)
+        length = gradient.double().norm(dim=1) / slope.norm(dim=1)
+        out.append([((value - exact) / exact).abs().max().item(), *length.tolist()])
+    return out
+
+
 def main():
     torch.set_num_threads(1)
     assert MatrixCrossEntropy and device_rows.INTERPRETED
@@ -147,6 +160,7 @@ def main():
                 "selection": selection(),
                 "ignored": ignored_positions(),
                 "diverged": diverged(),
+                "confident": confident(),
             }
         )
     )

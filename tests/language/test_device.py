@@ -56,3 +56,9 @@ def test_ignored_positions_and_masked_tokens(found):
 
 def test_a_step_that_diverged_is_seen(found):
     assert found["diverged"] == [[False, True]] * 4
+
+
+def test_being_sure_of_a_wrong_token_is_no_nan(found):
+    for error, *lengths in found["confident"]:
+        assert error < 0.15
+        assert all(0.5 < length < 2 for length in lengths)

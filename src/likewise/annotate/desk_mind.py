@@ -28,6 +28,9 @@ Place = Literal["process", "thread", "call"]
 LOOK = 1.0
 """Seconds after which facts of other processes are looked for."""
 
+DEATHS = 3
+"""Of a process for thinking, before it has said a word, after which there will be no other."""
+
 FIRST = 60.0
 """Seconds to wait for what is known, once at the start."""
 
@@ -88,11 +91,13 @@ class Mind:
         self._stopped = False
         self._known_at = (-1, -1)  # in the call: the turn and the fact up to which all is known
         self._lock = threading.RLock()  # one thought at a time
+        self._spoke, self._deaths = False, 0  # a process that never says a word is given up
+        self._begin = lambda: Thinker(items, self.X, store, manner)
         self._thinker: Thinking
         if place == "process":
             self._thinker = Elsewhere(items, X, store, manner)
         else:
-            self._thinker = Thinker(items, X, store, manner)
+            self._thinker = self._begin()
         self._thread = threading.Thread(target=self._run, name="likewise-mind", daemon=True)
         if place == "thread":
             # A thread that waits for the interpreter gets it after this time. With the usual 5 ms,
@@ -117,6 +122,7 @@ class Mind:
             self._catch_up()
         elif not self._looked.is_set():
             self._looked.wait(FIRST)
+            self._looked.set()  # once is enough
         return self._snapshot
 
     def refit(self, X: Rows) -> None:
@@ -166,7 +172,7 @@ class Mind:
             for thought in self._thinker.think(
                 order, lambda: self._stopped or shelves.turn != turn
             ):
-                fruitful = True
+                fruitful = self._spoke = True
                 if isinstance(thought, Known):
                     self._snapshot = thought.snapshot.derive()
                     self._looked.set()
@@ -193,6 +199,7 @@ class Mind:
                 if self._stopped:
                     return
                 log.exception("the next questions could not be worked out; trying again")
+                self._fall_back()
                 time.sleep(0.5)
                 continue
             pause = min(rest * (time.monotonic() - started), 2.0)
@@ -201,6 +208,17 @@ class Mind:
                     shelves.changed.wait(LOOK)
             if pause > 0.1:
                 self._pause(pause)
+
+    def _fall_back(self) -> None:
+        """Think in this process, where one of its own does not live to say a word."""
+        if self.place != "process" or self._spoke:
+            return
+        self._deaths += 1
+        if self._deaths == DEATHS:
+            log.error("thinking in a process of its own does not work: it happens in this one now")
+            with self._lock:
+                self._thinker.close()
+                self._thinker = self._begin()
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -39,7 +39,11 @@ APART: dict[str, Any] = (
 own, Linux would give one of low priority as much of the processor as the server.)"""
 
 # With `-m`, this module would be `__main__` there, and what it sends could not be read here.
-BEGIN = f"import sys; from {__name__} import main; main(int(sys.argv[1]))"
+# It finds modules where we do: `-c` alone would look into the current folder first.
+BEGIN = (
+    "import os, sys; sys.path[:] = sys.argv[2].split(os.pathsep); "
+    f"from {__name__} import main; main(int(sys.argv[1]))"
+)
 
 POSSIBLE = os.name == "posix" and hasattr(os, "setpriority")
 """Whether there are such processes on this system."""
@@ -97,18 +101,19 @@ class Elsewhere:
         self._X = X
         self._refits = 0
         self._process: subprocess.Popen[bytes] | None = None
-        self._start()
+        with suppress(OSError):  # it died at once: the first thought will tell
+            self._start()
 
     def _start(self) -> None:
         line, theirs = Pipe()
-        cores = str(max(1, (os.cpu_count() or 2) - 1))
+        cores = str(max(1, _cores() - 1))
         settings = {"OMP_NUM_THREADS": cores, "OPENBLAS_NUM_THREADS": cores}
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", BEGIN, str(theirs.fileno())],
+                [sys.executable, "-c", BEGIN, str(theirs.fileno()), os.pathsep.join(sys.path)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                env={**os.environ, **settings},
+                env={**settings, **os.environ},
                 **APART,
             )
         self._line, self._first, self._orders = line, self._refits, 0
@@ -129,7 +134,7 @@ class Elsewhere:
         """Other rows for the same items."""
         self._X = X
         self._refits += 1
-        with suppress(OSError):  # it is gone; the next one begins with these rows
+        with suppress(OSError, RuntimeError):  # it is gone; the next one begins with these rows
             self._send_rows(X)
 
     def think(self, order: Order, enough: Callable[[], bool]) -> Iterator[Thought]:
@@ -172,6 +177,13 @@ class Elsewhere:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+
+
+def _cores() -> int:
+    """That this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 2
 
 
 def _without_a_name() -> Any:

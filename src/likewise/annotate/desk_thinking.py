@@ -48,6 +48,9 @@ RESERVE = 256
 SMALL = 5000
 """Items up to which the sampler always keeps up, and to ask at random is a waste."""
 
+AGAIN = 5.0
+"""Seconds after which an index that could not be built is tried once more."""
+
 COLD = 5.0
 """Seconds that the first question waits for the index; after that, plain ones are asked."""
 
@@ -90,6 +93,7 @@ class Thinker:
         self._rows = self._refits = 0
         self._builder = None if manner.at_once else ThreadPoolExecutor(1, "likewise-index")
         self._building: Future[tuple[int, Rows, Probe]] | None = None
+        self._again: float | None = None
         self._submit(0, X, lambda: manner.probe(X))
 
     def close(self) -> None:
@@ -123,6 +127,7 @@ class Thinker:
             yield Known(self._snapshot)
             if self._building is not None:
                 wait([self._building], timeout=COLD)
+        self._build_again()
         swapped = self._take_index()
         assert self._snapshot is not None
         if swapped or self._snapshot.sequence != self._reading.sequence:
@@ -289,6 +294,7 @@ class Thinker:
             _ = probe.field
             return rows, X, probe
 
+        self._job = rows, X, make
         if self._builder is not None:
             self._building = self._builder.submit(build)
         else:
@@ -299,5 +305,14 @@ class Thinker:
         if self._building is None or not self._building.done():
             return False
         building, self._building = self._building, None
-        self._rows, self.X, self._probe = building.result()
+        try:
+            self._rows, self.X, self._probe = building.result()
+        except Exception:  # short of memory, for example
+            self._again = time.monotonic() + AGAIN
+            raise
         return True
+
+    def _build_again(self) -> None:
+        if self._building is None and self._again is not None and time.monotonic() >= self._again:
+            self._again = None
+            self._submit(*self._job)

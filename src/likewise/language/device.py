@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from likewise.language.fused import Plan, Values
 
 
+MOST_PRODUCTS = 63
+"""With more, the small matrices of a position would not fit into a program's registers."""
+
+
 def serves(logits: Tensor, rows: UnitRows, plan: Plan, gradients: tuple[bool, bool]) -> bool:
     """Whether this way can be taken."""
     return (
@@ -33,6 +37,7 @@ def serves(logits: Tensor, rows: UnitRows, plan: Plan, gradients: tuple[bool, bo
         and rows.weight.dtype == torch.bfloat16
         and rows.working == torch.float32
         and (_is_full(logits, plan) or (plan.top_k or 0) <= device_top.MOST)
+        and plan.accuracy.rounds(not _is_full(logits, plan))[-1] <= MOST_PRODUCTS
         and device_rows.kernels_work_on(logits)
     )
 
@@ -246,12 +251,11 @@ class _Basis:
     @staticmethod
     def joined(parts: list[_Basis], capacity: int) -> _Basis:
         """One basis of several; these give their memory back one after the other."""
-        first = parts[0]
         at = _Positions(
             *(torch.cat([getattr(p.positions, f.name) for p in parts]) for f in fields(_Positions))
         )
-        whole = _Basis(first.rows_of, first.logits, at, capacity)
-        k = whole.size = first.size
+        whole = _Basis(parts[0].rows_of, parts[0].logits, at, capacity)
+        k = whole.size = parts[0].size
         begin = 0
         while parts:
             part = parts.pop(0)

@@ -20,6 +20,9 @@ try:
 except ImportError:
     triton = None
 
+DEPENDENT = 1e-4
+"""A vector of which less than this share (of its square) is new adds round-off, and no more."""
+
 RULES = 4
 """Gauss, Gauss before the last product, and the upper rules after and before it."""
 
@@ -53,6 +56,7 @@ if triton is not None:
         k,
         node_count,
         STEP: tl.constexpr,
+        DEPENDENT: tl.constexpr,
         SIZE: tl.constexpr,
         NODES: tl.constexpr,
     ):
@@ -74,18 +78,22 @@ if triton is not None:
             G = tl.where(outside, one, G)
             R = tl.where(outside, one, R)
 
-            # G = C C^T; R becomes C^-1 R C^-T and W becomes C^-1.
+            # G = C C^T; R becomes C^-1 R C^-T and W becomes C^-1. A vector that lies in the span of
+            # those before it, up to round-off, becomes one on its own, with eigenvalue 1.
             W = one
             for j in range(0, k):
                 column = _column(G, i, j)
-                s = 1.0 / tl.sqrt(tl.maximum(_entry(column, i, j), 1e-300))
-                low = tl.where(i > j, column * s, 0.0)
+                pivot_ = _entry(column, i, j)
+                spent = pivot_ < DEPENDENT * _entry(size, i, j)
+                alone = tl.where(i == j, 1.0, 0.0).to(tl.float64)
+                s = tl.where(spent, 1.0, 1.0 / tl.sqrt(tl.maximum(pivot_, 1e-300)))
+                low = tl.where((i > j) & (spent == 0), column * s, 0.0)
                 G = G - low[:, None] * low[None, :]
-                row = _row(R, i, j) * s
+                row = tl.where(spent, alone, _row(R, i, j) * s)
                 R = tl.where(i[:, None] == j, row[None, :], R - low[:, None] * row[None, :])
-                side = _column(R, i, j) * s
+                side = tl.where(spent, alone, _column(R, i, j) * s)
                 R = tl.where(i[None, :] == j, side[:, None], R - side[:, None] * low[None, :])
-                row = _row(W, i, j) * s
+                row = tl.where(spent, 0.0, _row(W, i, j) * s)
                 W = tl.where(i[:, None] == j, row[None, :], W - low[:, None] * row[None, :])
             T = (R + tl.trans(R)) * 0.5
             T = T + tl.where((i[:, None] == 0) & (i[None, :] == 0), least, 0.0)
@@ -256,6 +264,7 @@ def rules(
         k,
         len(s),
         STEP=STEP,
+        DEPENDENT=DEPENDENT,
         SIZE=size,
         NODES=triton.next_power_of_2(len(s)),
         num_warps=2 if size <= 16 else 4 if size <= 32 else 8,

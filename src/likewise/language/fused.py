@@ -7,6 +7,7 @@ still there, and is all that is kept: one number a logit, in the format of the l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,7 +86,9 @@ def all_positions(
         torch.zeros_like(rows.weight, dtype=working) if gradients[1] else None,
     )
     if device.serves(logits, rows, plan, gradients):
-        device.all_positions(logits, labels, kept, rows, plan, values)
+        # A kernel is launched on the current device, which need not be that of the logits.
+        with torch.cuda.device(logits.device) if logits.is_cuda else nullcontext():
+            device.all_positions(logits, labels, kept, rows, plan, values)
         return values
     with matmul_precision(logits.device, "ieee"):
         for index, share in _chunks(kept, weight, N, n, rows, plan):
