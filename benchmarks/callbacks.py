@@ -26,6 +26,7 @@ import torch
 from likewise.data import open_source
 from likewise.runs import write_atomically
 from likewise.training import session
+from likewise.training.choices import choose_diagnose_every
 from likewise.training.fit import Outcome
 from likewise.training.records import read_records
 
@@ -77,7 +78,7 @@ def train_once(every: int | None, given: argparse.Namespace, images: Any) -> dic
             "held_seconds": sum(look["held_seconds"] for look in looks),
             "looks": len(looks),
             "seconds": outcomes[0].seconds,
-            "diagnose_every": prepared.config["diagnose_every"],
+            "diagnose_every": choose_diagnose_every(prepared.config)[0],
         }
     finally:
         session.fit = original

@@ -12,7 +12,7 @@ from likewise.library import (
     fit_temperature,
 )
 from likewise.library.calibration import softmax
-from likewise.oracles.regression import Landmarks, Ridge, Whitening
+from likewise.library.regression import Landmarks, Ridge, Whitening
 from tests.library.test_clusters import blobs
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from likewise.library.regression import Landmarks, Ridge, Whitening
 from likewise.oracles.probe import Probe
 from likewise.oracles.propagation import Field, NeighborGraph, diverse
-from likewise.oracles.regression import Landmarks, Ridge, Whitening
 from tests.oracles.contract import blobs
 
 

@@ -259,36 +259,46 @@ def test_only_the_first_process_looks(tmp_path: Path) -> None:
 
 
 def looks_of(
-    monkeypatch: pytest.MonkeyPatch, *, epochs: int, epoch: float, look: float, share: float | None
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    *,
+    epochs: int,
+    epoch: float,
+    look: float,
+    share: float | None,
 ) -> list[int]:
     """After which epochs there is a look, by a clock of our own: seconds an epoch and a look."""
     pixels = torch.from_numpy(pictures(8)).permute(0, 3, 1, 2).contiguous()
     views = Views("simclr", 16, 2, mean=(0.5,) * 3, std=(0.25,) * 3)
     now, found = [0.0], list[int]()
     monkeypatch.setattr("likewise.training.diagnosis.time.perf_counter", lambda: now[0])
-    diagnosis = Diagnosis(
-        Images(pixels, list("abcdefgh")), views, Path("unused"), every=1, share=share
-    )
+    diagnosis = Diagnosis(Images(pixels, list("abcdefgh")), views, folder, every=1, share=share)
 
-    def seen(trainer: Any, module: Any, number: int) -> None:
+    def embedded(*given: Any, **options: Any) -> TwoViews:
         now[0] += look
-        diagnosis._last = look
-        diagnosis._spent += look
-        found.append(number)
+        found.append(trainer.current_epoch + 1 if started else 0)
+        return rows()
 
-    monkeypatch.setattr(diagnosis, "look", seen)
+    monkeypatch.setattr("likewise.training.diagnosis.embed_two_views", embedded)
+    started = False
 
     class Trainer:
         is_global_zero = True
         global_step = 0
         current_epoch = 0
         max_epochs = epochs
+        loggers: list[Any] = []
 
     class Module:
         device = torch.device("cpu")
+        learner = torch.nn.Module()
 
+    Module.learner.student = torch.nn.Module()
+    Module.learner.student.encoder = Module.learner.student.projector = torch.nn.Identity()
+    Module.learner.objective = torch.nn.Module()
     trainer = Trainer()
     diagnosis.on_train_start(trainer, Module())  # type: ignore[arg-type]
+    started = True
     for number in range(epochs):
         now[0] += epoch
         trainer.current_epoch = number
@@ -296,17 +306,19 @@ def looks_of(
     return found
 
 
-def test_looks_take_no_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looks_take_no_more_than_their_share(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     settings = {"epochs": 100, "epoch": 1.0, "share": 0.01}
-    cheap = looks_of(monkeypatch, look=0.001, **settings)
+    cheap = looks_of(monkeypatch, tmp_path, look=0.001, **settings)
     assert cheap == list(range(101))
-    dear = looks_of(monkeypatch, look=0.2, **settings)
+    dear = looks_of(monkeypatch, tmp_path, look=0.2, **settings)
     assert (dear[0], dear[-1]) == (0, 100) and dear == sorted(set(dear))
     between = dear[1:-1]
     assert 3 <= len(between) <= 6
     # Before each of them but the first, whose length nobody knows, there was time for it.
     assert all(0.2 * (i + 1) <= 0.01 * (at + 0.2 * i) + 1e-9 for i, at in enumerate(between) if i)
-    asked = looks_of(monkeypatch, look=0.2, epochs=10, epoch=1.0, share=None)
+    asked = looks_of(monkeypatch, tmp_path, look=0.2, epochs=10, epoch=1.0, share=None)
     assert asked == list(range(11))
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from likewise.library.exact import Rows
 from likewise.library.neighborhood import NEIGHBORS, Neighborhood, pool_of
-from likewise.oracles.regression import Landmarks, Ridge, Whitening
+from likewise.library.regression import Landmarks, Ridge, Whitening
 
 REACH = 0.99
 """How far labels spread over the graph: (1 - reach) is lost at every step."""

@@ -109,7 +109,8 @@ def duplicates_of_pictures(
     found = candidates_of(pictures, rows)
     seen = residuals_of(pictures, found)
     twins = are_twins(seen, strict)
-    closeness = (1 - seen.whole / np.maximum(seen.usual_whole, 1e-9))[twins]
+    usual = np.where(seen.usual_whole > 0, seen.usual_whole, 1.0)  # too few to say what is usual
+    closeness = (1 - seen.whole / usual)[twins]
     first, second = found.first[seen.pair[twins]], found.second[seen.pair[twins]]
     notes = (
         [f"with more than {MANY:,} images, crops and rotations are found by the rows only"]

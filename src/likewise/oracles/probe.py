@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from likewise.library.regression import Landmarks, Ridge, Whitening
 from likewise.oracles.propagation import Field, Index, Matrix, NeighborGraph
-from likewise.oracles.regression import Landmarks, Ridge, Whitening
 
 WAYS = ((0.99, 1.0), (0.9, 1.0), (0.9, 0.5))
 """(smoothness, balance) to choose from by leaving out: far-reaching for few labels, near for many;

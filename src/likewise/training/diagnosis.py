@@ -77,7 +77,7 @@ class Diagnosis(L.Callback):
             keep_records(self.folder, trainer.global_step)
         else:
             self.look(trainer, pl_module, 0)
-        self._began, self._spent, self._last = time.perf_counter(), 0.0, 0.0
+        self._began = time.perf_counter()
 
     def on_train_batch_end(self, trainer: L.Trainer, pl_module: Any, *args: Any) -> None:
         """Write down a look whose figures have been worked out meanwhile."""
@@ -117,9 +117,14 @@ class Diagnosis(L.Callback):
     def look(self, trainer: L.Trainer, pl_module: Any, epoch: int) -> None:
         """Embed two views of the sample, and have its figures worked out."""
         self._write(trainer)
-        began = time.perf_counter()
         student = pl_module.learner.student
         device = pl_module.device
+        began = time.perf_counter()
+        before, after = (
+            torch.cuda.Event(enable_timing=True) if device.type == "cuda" else None for _ in "12"
+        )
+        if before is not None:
+            before.record()
         rows = embed_two_views(
             student.encoder,
             student.projector,
@@ -128,10 +133,8 @@ class Diagnosis(L.Callback):
             seed=self.seed,
             device=device,
         ).cpu()
-        copied = None
-        if device.type == "cuda":
-            copied = torch.cuda.Event()
-            copied.record()
+        if after is not None:
+            after.record()
         objective = pl_module.learner.objective
         contrastive = isinstance(objective, Contrastive) and objective.similarity == "cosine"
         beta = objective.inverse_temperature if contrastive else None
@@ -139,9 +142,13 @@ class Diagnosis(L.Callback):
         held = time.perf_counter() - began
 
         def figures() -> dict[str, Any]:
-            if copied is not None:
-                copied.synchronize()
-            return {**about, **self._figures(rows, beta), "held_seconds": round(held, 4)}
+            took = held
+            if before is not None and after is not None:
+                # The host only starts what the device does later, in the way of training.
+                after.synchronize()
+                took = max(held, before.elapsed_time(after) / 1000)
+                self._account(epoch, took)
+            return {**about, **self._figures(rows, beta), "held_seconds": round(took, 4)}
 
         if device.type == "cuda":
             self._worker = self._worker or ThreadPoolExecutor(1, "diagnosis")
@@ -151,8 +158,13 @@ class Diagnosis(L.Callback):
             self._pending = Future()
             self._pending.set_result(figures())
             self._write(trainer)
-        self._last = time.perf_counter() - began
-        self._spent += self._last
+            self._account(epoch, time.perf_counter() - began)
+
+    def _account(self, epoch: int, seconds: float) -> None:
+        """Remember what a look took; the one before the first step is always taken."""
+        if epoch:
+            self._last = seconds
+            self._spent += seconds
 
     def _figures(self, rows: TwoViews, beta: float | None) -> dict[str, Any]:
         try:
