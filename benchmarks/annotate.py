@@ -119,6 +119,7 @@ def begin(
         "spread": 1.0,
         "project": project,
         "port": port,
+        "cache": str(folder / "index"),
     }
     server = Server(job, folder / "server.log")
     seconds = server.start(next(iter(tokens.values())))

@@ -214,7 +214,10 @@ def serve(job: dict[str, Any]) -> None:
                 os.kill(child, signal.SIGKILL)  # whoever started us is gone
             os.waitpid(child, 0)
             continue
-        with Store.open(job["project"]) as store, Desk(source, rows, store) as desk:
+        with (
+            Store.open(job["project"]) as store,
+            Desk(source, rows, store, cache=job.get("cache", "auto")) as desk,
+        ):
             web.serve(desk, port=job["port"], access=web.Invited(store))
         os._exit(0)
 

@@ -35,7 +35,7 @@ benchmark = script("annotate")
 
 def settings(**changes) -> argparse.Namespace:
     usual = {"people": 8, "every": 0.4, "items": 600, "dim": 8, "classes": 6, "pictures": False}
-    usual["killed_after"] = (0.1, 1.5)
+    usual |= {"killed_after": (0.1, 1.5), "warm_up": 1.0}
     return argparse.Namespace(**{**usual, **changes})
 
 

@@ -232,19 +232,6 @@ class TestGraph:
             read_groups(path, Keyed(["b"]))
 
 
-@pytest.mark.parametrize("copies", [2, 6, 9, 14])
-def test_many_copies_of_one_picture_are_found(copies):
-    """Also where a picture's nearest others are all copies of it."""
-    generator = torch.Generator().manual_seed(0)
-    large = torch.rand(120, 1, 6, 6, generator=generator)
-    pictures = torch.nn.functional.interpolate(large, size=(32, 32), mode="bicubic").clamp(0, 1)
-    pictures = 0.85 * pictures + 0.15 * torch.rand(120, 1, 32, 32, generator=generator)
-    noise = 0.01 * torch.randn(copies - 1, 1, 32, 32, generator=generator)
-    light = torch.linspace(0.8, 1.0, copies - 1)[:, None, None, None]
-    found = duplicates_of_pictures(torch.cat([pictures, (pictures[:1] + noise) * light]))
-    assert [sorted(group) for group in found.groups] == [[0, *range(120, 119 + copies)]]
-
-
 def test_two_of_three_pictures():
     generator = torch.Generator().manual_seed(0)
     pictures = torch.rand(2, 1, 32, 32, generator=generator)

@@ -25,12 +25,6 @@ PAIRS_AT_ONCE = 256
 LOOSE = (1.0, 0.4)
 """A residual above this share of its neighbours' is none of twins: coarse, and fine."""
 
-OTHERS = 200
-"""Pictures by which it is told what is usual, beside those that may have copies."""
-
-JUMP = 0.2
-"""Where a candidate's residual is less than this share of the next one's, there is a jump."""
-
 LOOSE_RESIDUAL = 0.06
 """Nor is one above this, neither coarse nor fine."""
 
@@ -81,7 +75,6 @@ def residuals_of(pictures: Tensor, candidates: Candidates) -> Residuals:
     # they are.
     touched = np.zeros(n, dtype=bool)
     touched[found.first[pairs]] = touched[found.second[pairs]] = True
-    touched[:: max(1, n // OTHERS)] = True  # and what is usual among all
     needed = np.unique(found.pair[touched[found.picture]])
     looked_at = np.union1d(needed, pairs)
     others = np.setdiff1d(looked_at, refined)
@@ -122,24 +115,13 @@ def _compared(pictures: Tensor, found: Candidates, pairs: Numbers, moves: Tensor
 
 
 def _usual(n: int, found: Candidates, residual: Values) -> Values:
-    """(n,) the median residual of every picture's own candidates that are no copies of it;
-    infinite where fewer than three are known.
-
-    Copies are those before a jump: without leaving them out, a picture with many of them would be
-    measured by its copies, and none of them would be far closer than usual. Where all candidates
-    are copies, there is no jump, but all are far closer than is usual among the pictures.
-    """
+    """(n,) the median residual of every picture's own candidates; infinite where fewer than
+    three are known."""
     starts = np.searchsorted(found.picture, np.arange(n + 1))
     own = residual[found.pair]
     usual = np.full(n, np.inf)
     for picture in range(n):
         values = own[starts[picture] : starts[picture + 1]]
         if len(values) >= 3 and not np.isnan(values[0]):
-            values = np.sort(values)
-            jumps = np.flatnonzero(values[:-1] < JUMP * values[1:])
-            usual[picture] = np.median(values[jumps[-1] + 1 if len(jumps) else 0 :])
-    known = np.isfinite(usual)
-    if known.any():
-        everywhere = np.median(usual[known])
-        usual[known & (usual < JUMP**2 * everywhere)] = everywhere
+            usual[picture] = np.median(values)
     return usual
