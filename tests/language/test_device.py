@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from likewise.language import device_rows
 from tests.language.interpreted import CASES
 
 
@@ -26,10 +25,6 @@ def found():
     )
     assert result.returncode == 0, result.stderr[-2000:]
     return json.loads(result.stdout.splitlines()[-1])
-
-
-# Triton comes with PyTorch on Linux; elsewhere there are no kernels to test.
-pytestmark = pytest.mark.skipif(device_rows.triton is None, reason="no Triton here")
 
 
 @pytest.mark.parametrize("name", CASES)

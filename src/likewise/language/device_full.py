@@ -30,6 +30,14 @@ SHARES = 4
 
 if triton is not None:
 
+    @triton.jit
+    def _basis(rows, a, at, size, d, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+        """Columns `at` of the vectors a < size, each the sum of its terms."""
+        inside = (a[:, None] < size) & (at[None, :] < d)
+        v = tl.load(rows + at[None, :], mask=inside, other=0.0).to(tl.float32)
+        inside = inside & (a[:, None] <= EXACT)
+        return v + tl.load(rows + d + at[None, :], mask=inside, other=0.0).to(tl.float32)
+
     @triton.jit(do_not_specialize=["size", "capacity"])
     def _orthogonal(  # type: ignore[no-untyped-def]
         vectors,
@@ -53,20 +61,14 @@ if triton is not None:
         first = tl.zeros((RANK,), tl.float32)
         for begin in range(0, d, BLOCK):
             at = begin + tl.arange(0, BLOCK)
-            inside = (a[:, None] < size) & (at[None, :] < d)
-            v = tl.load(vectors + base + at[None, :], mask=inside, other=0.0).to(tl.float32)
-            inside = inside & (a[:, None] <= EXACT)
-            v += tl.load(vectors + base + d + at[None, :], mask=inside, other=0.0).to(tl.float32)
+            v = _basis(vectors + base, a, at, size, d, EXACT)
             w = tl.load(following + c * d + at, mask=at < d, other=0.0)
             first += tl.sum(v * w[None, :], 1)
         first = first * factor
         second = tl.zeros((RANK,), tl.float32)
         for begin in range(0, d, BLOCK):
             at = begin + tl.arange(0, BLOCK)
-            inside = (a[:, None] < size) & (at[None, :] < d)
-            v = tl.load(vectors + base + at[None, :], mask=inside, other=0.0).to(tl.float32)
-            inside = inside & (a[:, None] <= EXACT)
-            v += tl.load(vectors + base + d + at[None, :], mask=inside, other=0.0).to(tl.float32)
+            v = _basis(vectors + base, a, at, size, d, EXACT)
             w = tl.load(following + c * d + at, mask=at < d, other=0.0)
             w = w - tl.sum(v * first[:, None], 0)
             second += tl.sum(v * w[None, :], 1)
@@ -74,10 +76,7 @@ if triton is not None:
         length = tl.zeros((BLOCK,), tl.float32)
         for begin in range(0, d, BLOCK):
             at = begin + tl.arange(0, BLOCK)
-            inside = (a[:, None] < size) & (at[None, :] < d)
-            v = tl.load(vectors + base + at[None, :], mask=inside, other=0.0).to(tl.float32)
-            inside = inside & (a[:, None] <= EXACT)
-            v += tl.load(vectors + base + d + at[None, :], mask=inside, other=0.0).to(tl.float32)
+            v = _basis(vectors + base, a, at, size, d, EXACT)
             w = tl.load(following + c * d + at, mask=at < d, other=0.0)
             w = w - tl.sum(v * first[:, None], 0)
             w = w - tl.sum(v * second[:, None], 0)
