@@ -6,12 +6,12 @@ import importlib.util
 import os
 from typing import Any
 
-import numpy as np
 import torch
+from rich.console import Console
 
 from likewise.data import Source, usual_size
-from likewise.graph import Graph
 from likewise.optimizers import scaled_lr
+from likewise.training.batches.choice import Sampler
 from likewise.training.fit import Machine
 from likewise.training.module import Optimization
 from likewise.training.recipe import Recipe
@@ -169,35 +169,27 @@ def choose_diagnose_every(config: dict[str, Any]) -> tuple[int, float | None]:
     return (max(1, config["epochs"] // 20), 0.01) if every is None else (every, None)
 
 
-def known_labels(
-    labels: np.ndarray, method: Recipe, config: dict[str, Any]
-) -> tuple[np.ndarray, int]:
-    """The labels that go into the graph: a share of those given, and how many classes they name."""
-    labels = np.array(labels, dtype=np.int64)
-    known = np.flatnonzero(labels >= 0)
-    if len(known) == 0:
-        raise ValueError("labels: no image has one, so there is nothing to put into the graph")
-    if config["label_share"] < 1:
-        rng = np.random.default_rng([config["seed"], 11])
-        kept = rng.permutation(known)[: max(1, round(config["label_share"] * len(known)))]
-        hidden = np.setdiff1d(known, kept)
-        labels[hidden] = -1
-    classes = int(labels.max()) + 1
-    if method.needs_labels and len(np.unique(labels[labels >= 0])) < 2:
-        raise ValueError(f"labels: {method.title} needs at least two classes")
-    return labels, classes
+def choose_views(method: Recipe, config: dict[str, Any]) -> str:
+    """The policy of augmentation: what was given, or the recipe's; digits have their own."""
+    # A mirrored digit is no digit.
+    usual = "digits" if str(config["data"]).startswith("digits") else method.views
+    return config["views"] or usual
 
 
-def sample_graph(n: int, labels: np.ndarray | None, weight: float | None) -> Graph:
-    """(1 - w) I + w G: who is alike among the samples.
+def choose_sampler(method: Recipe, config: dict[str, Any]) -> Sampler:
+    """How batches are drawn; regression on labels shuffles."""
+    # It takes labels as they are: weights would not be labels any more.
+    regresses = method.objective == "ClassRegression"
+    if regresses and config["sampler"] == "graph-aware":
+        raise ValueError(f"sampler is 'graph-aware', which {method.title!r} has no use for")
+    return "shuffled" if regresses else config["sampler"]
 
-    >>> sample_graph(3, np.array([0, 0, -1]), 0.25).dense()
-    tensor([[1.0000, 0.2500, 0.0000],
-            [0.2500, 1.0000, 0.0000],
-            [0.0000, 0.0000, 0.7500]])
-    """
-    if labels is None or weight == 0:
-        return Graph.identity(n)
-    assert weight is not None
-    known = Graph.from_labels(torch.from_numpy(labels))
-    return known if weight == 1 else (1 - weight) * Graph.identity(n) + weight * known
+
+def cut_batch(config: dict[str, Any], n: int, machine: Machine, console: Console) -> None:
+    """A batch of more than the n images becomes one of all, or nearly all; it is said."""
+    processes = machine.devices * machine.nodes
+    if n < config["batch_size"]:
+        config["batch_size"] = n - n % processes
+        if config["batch_size"] < 2 * processes:
+            raise ValueError(f"{n} images are too few for {processes} processes")
+        console.print(f"there are {n} images: the batch is cut to {config['batch_size']}")
