@@ -377,6 +377,13 @@ class TestEntropyCodingTaylorSymmetric(Fast, TestMaximumEntropyCoding):
         return [(moment + moment.T) / 2]
 
 
+class TestEntropyCodingCoarse(TestEntropyCodingTaylorSymmetric):
+    squared_epsilon = 0.25 * 4
+
+    def make(self, **changes):
+        return super().make(distortion=0.25, **changes)
+
+
 class TestEntropyCodingTaylorAuto(Fast, TestMaximumEntropyCoding):
     def make(self, **changes):
         return super().make(covariance="auto", **changes)

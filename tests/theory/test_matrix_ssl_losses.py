@@ -771,5 +771,5 @@ def test_matrix_ssl_eq_22_wants_noise_where_few_dimensions_can_agree() -> None:
     assert best(MaximumEntropyCoding(covariance="symmetric")) == pytest.approx(0.06 * r, abs=0.04)
     # The logarithm itself has no such limit, nor has the series with a larger epsilon.
     assert best(MaximumEntropyCoding(covariance="symmetric", logarithm="exact")) == 1.0
-    coarse = MaximumEntropyCoding(epsilon=(d / r) ** 0.5, covariance="symmetric")
+    coarse = MaximumEntropyCoding(distortion=1 / r, covariance="symmetric")
     assert best(coarse) == 1.0

@@ -37,8 +37,9 @@ class MaximumEntropyCoding(Objective):
     is not positive raises here.
 
     Args:
-        epsilon: the distortion that the code allows; by default :math:`\epsilon^2 = 0.06\,d`, 0.06
-            a dimension, with which the series converges once 17 dimensions are filled evenly.
+        epsilon: the distortion that the code allows; by default from the next.
+        distortion: :math:`\epsilon^2 / d`. With the 0.06 of the original paper the series converges
+            once 17 dimensions are filled evenly, and with 0.25 once 4 are.
         mu: the factor, by default (B + d) / 2.
         covariance: "cross" is the equation; "symmetric" takes :math:`(C + C^\top)/2` of
             :math:`C = Z_1^\top Z_2`, and with "exact" must be positive definite; "auto" is the mean
@@ -65,10 +66,12 @@ class MaximumEntropyCoding(Objective):
         logarithm: Literal["taylor", "exact"] = "taylor",
         order: int = 4,
         *,
+        distortion: float = 0.06,
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(reduction=reduction)
         self.epsilon = None if epsilon is None else positive("epsilon", epsilon)
+        self.distortion = positive("distortion", distortion)
         self.mu = None if mu is None else positive("mu", mu)
         self.covariance = one_of("covariance", covariance, ("cross", "symmetric", "auto"))
         self.logarithm = one_of("logarithm", logarithm, ("taylor", "exact"))
@@ -77,7 +80,7 @@ class MaximumEntropyCoding(Objective):
     def _terms(self, batch: Batch, **extra: Any) -> dict[str, Tensor]:
         branches = unit_batch(batch).branches
         rows, dim = branches[0][0].shape
-        squared = 0.06 * dim if self.epsilon is None else self.epsilon**2
+        squared = self.distortion * dim if self.epsilon is None else self.epsilon**2
         scale = dim / (rows * squared)
         mu = (rows + dim) / 2 if self.mu is None else self.mu
         values = [self._log_det(left, right, scale) for left, right in branches]

@@ -26,7 +26,7 @@ SHUFFLED = {
     "self-supervised": IDENTITY,
     "scaled": 0.5 * IDENTITY,
     "all labels": IDENTITY + Graph.from_labels(labels(N, 10)),
-    "a third of the labels": IDENTITY + Graph.from_labels(labels(3000, 10)),
+    "two thirds of the labels": IDENTITY + Graph.from_labels(labels(6700, 10)),
     "regression": Graph.from_targets(torch.linspace(0, 1, N)),
     "one label": IDENTITY + Graph.from_labels(labels(1, 1)),
     "no label": IDENTITY + Graph.from_labels(labels(0, 1), n_classes=1),
@@ -39,6 +39,7 @@ AWARE = {
     "different": IDENTITY - edges(10),
     "neither": IDENTITY + 0.0 * edges(10),
     "1 % of the labels": IDENTITY + 0.001 * Graph.from_labels(labels(100, 10)),
+    "a tenth of the labels": IDENTITY + Graph.from_labels(labels(1000, 10)),
     "all labels of many classes": IDENTITY + Graph.from_labels(labels(N, 4000)),
     "labels and answers": Graph.from_labels(labels(50, 2)) + edges(7),
 }
@@ -58,11 +59,11 @@ def test_graph_aware(name):
     assert plan.seed == 1 and "known pairs are brought together" in plan.reason
 
 
-def test_the_rule_is_an_eighth_of_the_batch():
-    """Just below and just above batch_size / 8 known pairs in a random batch."""
+def test_the_rule_is_one_known_pair_a_sample():
+    """Just below and just above batch_size known pairs in a random batch."""
     n, batch_size = 400, 64
     chance = 64 * 63 / (400 * 399)
-    few, many = int(8 / chance), int(8 / chance) + 1
+    few, many = int(64 / chance), int(64 / chance) + 1
     i, j = torch.triu_indices(n, n, offset=1)
     for count, kind in ((few, GraphAwareBatches), (many, ShuffledBatches)):
         graph = Graph.from_edges(i[:count], j[:count], n=n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from likewise.data.views.policy import Policy
 
 LARGE_IMAGE = 64
-"""From this size on `simclr` is SimCLR's policy for ImageNet: stronger colours, and blur."""
+"""From this size on `simclr` (and `simclr-mild`) is SimCLR's policy for ImageNet: stronger colours, and blur."""
 
 
 def distorted(policy: Policy, strength: float) -> Policy:
@@ -34,7 +34,7 @@ POLICIES: dict[str, Policy] = {
     "large": distorted(Policy(crop_scale=(0.08, 1.0), flip=0.5), 0.5),
     # Chen et al., 2020 (SimCLR): appendix B.9 for CIFAR-10, appendix A for ImageNet.
     "simclr": distorted(Policy(crop_scale=(0.08, 1.0), flip=0.5), 0.5),
-    # Ours: after few epochs, crops of a twelfth of a small image bring more noise than knowledge.
+    # Ours: crops of a twelfth of a small image bring more noise than knowledge.
     "simclr-mild": distorted(Policy(crop_scale=(0.2, 1.0), flip=0.5), 0.5),
     "simclr-imagenet": distorted(Policy(crop_scale=(0.08, 1.0), flip=0.5, blur=0.5), 1.0),
     # Chen et al., 2020 (MoCo v2), and SimSiam after it.
@@ -89,7 +89,8 @@ POLICIES: dict[str, Policy] = {
 def find_policy(policy: Policy | str, size: int) -> Policy:
     """The policy of that name for views of `size` pixels; a policy is returned as it is.
 
-    "simclr" is what SimCLR did for CIFAR-10 below 64 pixels, and for ImageNet from there on.
+    "simclr" is what SimCLR did for CIFAR-10 below 64 pixels, and for ImageNet from there on, where
+    crops need not be milder, either.
 
     >>> find_policy("simclr", 32).blur, find_policy("simclr", 224).blur
     (0.0, 0.5)
@@ -100,6 +101,6 @@ def find_policy(policy: Policy | str, size: int) -> Policy:
         raise ValueError(
             f"policy is {policy!r}: give one of {', '.join(POLICIES)}, or a Policy of your own"
         )
-    if policy == "simclr" and size >= LARGE_IMAGE:
+    if policy in ("simclr", "simclr-mild") and size >= LARGE_IMAGE:
         policy = "simclr-imagenet"
     return POLICIES[policy]
