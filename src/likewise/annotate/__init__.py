@@ -1,4 +1,9 @@
-"""People answer: the store of what they said, the desk that hands out questions, the page."""
+"""People answer: the store of what they said, the desk that hands out questions, the page.
+
+Each of these may import those before it: ``facts`` (what was said), ``store`` (where it is kept),
+``exchange`` (in and out of files), ``project`` (what it says about the items of a source), ``mind``
+(what to ask next), ``desk`` (who is asked what), ``server`` (over HTTP, with ``page``).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from likewise.annotate.desk import Asked, Desk, UnknownQuestion
     from likewise.annotate.exchange import export_answers, import_answers
-    from likewise.annotate.facts import Fact
-    from likewise.annotate.facts_effective import Said
-    from likewise.annotate.people import Person
+    from likewise.annotate.facts import Fact, Said
     from likewise.annotate.project import ProjectAnswers, answers_of_project
-    from likewise.annotate.store import NotSaved, Since, Store
+    from likewise.annotate.store import NotSaved, Person, Since, Store
 
 __all__ = [
     "Asked",
@@ -37,11 +40,11 @@ _HOMES = {
     "export_answers": "exchange",
     "import_answers": "exchange",
     "Fact": "facts",
-    "Said": "facts_effective",
-    "Person": "people",
+    "Said": "facts",
     "ProjectAnswers": "project",
     "answers_of_project": "project",
     "NotSaved": "store",
+    "Person": "store",
     "Since": "store",
     "Store": "store",
 }

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.annotate.exchange import export_answers, read_lines
-from likewise.annotate.facts_effective import Reading, Said
+from likewise.annotate.facts import Reading, Said
 from likewise.annotate.store import Store
 from likewise.data.keys import Keyed
 from likewise.graph import Graph

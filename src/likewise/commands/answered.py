@@ -112,7 +112,7 @@ def _of_lines(collection: Collection, path: Path) -> Known:
 def _of_facts(collection: Collection, path: Path) -> Known:
     """The file that `likewise answers export` writes: facts by key."""
     from likewise.annotate.exchange import read_lines
-    from likewise.annotate.facts_effective import Reading
+    from likewise.annotate.facts import Reading
     from likewise.annotate.project import ProjectAnswers
 
     reading = Reading(enumerate(read_lines(path), 1))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +22,7 @@ from likewise.library.changes import Changes
 from likewise.library.embedder import Embedder, embedder_by_name, embedder_of_run
 from likewise.library.exact import Places, Rows, search_rows
 from likewise.library.index import Index
+from likewise.runs.cache import cache_folder, distinct_name
 
 
 @dataclass
@@ -185,16 +183,11 @@ def open_collection(
 
 def default_index(run: Path | str | None, embedder: Embedder, source: Source) -> Path:
     """Where the index of a source is kept: in the run's folder, or in the user's cache."""
-    place = source.place
-    if Path(place).exists():
-        place = str(Path(place).resolve())
-    name = re.sub(r"[^A-Za-z0-9]+", "-", Path(source.place).name).strip("-").lower() or "images"
-    name += "-" + hashlib.sha256(place.encode()).hexdigest()[:8]
+    name = distinct_name(Path(source.place).name, source.place)
     if run is not None:
         return Path(run) / "index" / name
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     # Without a run the encoder is part of the name: two of them do not get in each other's way.
-    return cache / "likewise" / "index" / f"{name}-{embedder.fingerprint[:8]}"
+    return cache_folder("index") / f"{name}-{embedder.fingerprint[:8]}"
 
 
 def _of_file(

@@ -25,7 +25,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from likewise.annotate.desk_process import APART
+from likewise.annotate.mind.process import APART
 from likewise.evaluation.embeddings import read_embeddings
 from likewise.runs import Run
 
