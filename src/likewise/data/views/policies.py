@@ -5,7 +5,8 @@ from __future__ import annotations
 from likewise.data.views.policy import Policy
 
 LARGE_IMAGE = 64
-"""From this size on `simclr` (and `simclr-mild`) is SimCLR's policy for ImageNet: stronger colours, and blur."""
+"""From this size on `simclr` and `simclr-mild` are SimCLR's policy for ImageNet: stronger colours,
+and blur."""
 
 
 def distorted(policy: Policy, strength: float) -> Policy:
