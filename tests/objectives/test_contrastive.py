@@ -399,6 +399,17 @@ def test_small_temperatures_do_not_overflow(positives):
     assert value.item() == pytest.approx(expected, abs=1e-4) and torch.isfinite(rows.grad).all()
 
 
+@pytest.mark.parametrize("positives", ["sum", "mean"])
+def test_self_supervision_is_one_step_of_autograd(positives):
+    """The mean of one positive is itself: it takes the fast way of the sum."""
+    z = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    objective = NTXent(0.5, positives=positives)
+    assert "CosineContrast" in objective(z, Graph.identity(6).views(2)).grad_fn.name()
+    halves = objective(z, (0.5 * Graph.identity(6)).views(2))
+    whole = objective(z, Graph.identity(6).views(2))
+    torch.testing.assert_close(halves, whole if positives == "mean" else whole / 2)
+
+
 @pytest.mark.parametrize("positives", ["sum", "mean", "log-mean", "average"])
 def test_nobody_is_repelled_where_all_are_alike(positives):
     graph = Graph.from_labels(torch.zeros(5, dtype=torch.long))

@@ -151,7 +151,7 @@ class Contrastive(Objective):
         """Whether unit rows are compared among themselves, few enough to hold every pair."""
         return (
             self.similarity == "cosine"
-            and self.positives == "sum"
+            and self._sums_positives(batch)
             and self.denominator != "other-view"
             and not (self._first_view and batch.views > 1)
             and not batch.has_teacher
@@ -161,6 +161,13 @@ class Contrastive(Objective):
             and is_safe(self.inverse_temperature, batch.z.dtype)
             and batch.pairs.nonnegative
         )
+
+    def _sums_positives(self, batch: Batch) -> bool:
+        """Whether positives are summed, or there is one for every row, of weight 1."""
+        if self.positives == "mean" and batch.views == 2:
+            samples = batch.graph._sample_graph()
+            return samples is not None and samples.is_identity
+        return self.positives == "sum"
 
     @property
     def _reads_all_rows(self) -> bool:

@@ -2,6 +2,8 @@
 
 Each takes its heads and objective from its paper. Learning rates are those that public benchmarks
 on small images use with 256 samples a batch; a recipe's remark says where we left the paper.
+Contrastive recipes take the mean over those alike to a row, as all other objectives do: with labels
+they are many, and a sum would multiply the learning rate by their number.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ RECIPES: dict[str, Recipe] = {
         title="SimCLR",
         paper="Chen et al. 2020",
         objective="NTXent",
-        options={"temperature": 0.2},
+        options={"temperature": 0.2, "positives": "mean"},
         projector=(512, 128),
         views="simclr-mild",
         lr=0.3,
@@ -27,21 +29,21 @@ RECIPES: dict[str, Recipe] = {
         title="Decoupled contrastive learning",
         paper="Yeh et al. 2022",
         objective="DecoupledContrastive",
-        options={"temperature": 0.1},
+        options={"temperature": 0.1, "positives": "mean"},
         projector=(512, 128),
     ),
     "balanced": Recipe(
         title="Balanced contrastive loss",
         paper="Lee 2025, eq. 17",
         objective="BalancedContrastive",
-        options={"alpha": 2.0, "weight": 4.0},
+        options={"alpha": 2.0, "weight": 4.0, "positives": "mean"},
         projector=(512, 128),
     ),
     "generalized-nt-xent": Recipe(
         title="Generalised NT-Xent",
         paper="Lee 2025, section 6",
         objective="GeneralizedNTXent",
-        options={"alpha": 2.0, "weight": 2.0},
+        options={"alpha": 2.0, "weight": 2.0, "positives": "mean"},
         projector=(512, 128),
     ),
     "vicreg": Recipe(
@@ -110,7 +112,7 @@ RECIPES: dict[str, Recipe] = {
         title="MoCo v2",
         paper="Chen et al. 2020",
         objective="NTXent",
-        options={"temperature": 0.1},
+        options={"temperature": 0.1, "positives": "mean"},
         projector=(512, 128),
         teacher="momentum",
         momentum=0.99,
@@ -132,7 +134,7 @@ RECIPES: dict[str, Recipe] = {
         title="NNCLR",
         paper="Dwibedi et al. 2021",
         objective="NTXent",
-        options={"temperature": 0.1, "denominator": "all"},
+        options={"temperature": 0.1, "denominator": "all", "positives": "mean"},
         projector=(2048, 2048, 256),
         projector_ends_normalized=True,
         predictor=(2048,),
