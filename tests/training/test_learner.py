@@ -80,6 +80,24 @@ def test_every_recipe_takes_every_graph_and_learns(name: str, kind: str) -> None
     assert max(float(g.abs().max()) for g in gradients if g is not None) > 0
 
 
+@pytest.mark.parametrize("name", [name for name in RECIPES if not RECIPES[name].needs_labels])
+def test_labels_do_not_multiply_the_step(name: str) -> None:
+    """A learning rate is for self-supervision. With 80 images a class in the batch, a sum over
+    those alike is 160 times what it was, and trainings with labels collapse."""
+    n, sizes = 160, {}
+    crops = crops_of(n, 2)
+    for kind, graph in {
+        "views": Graph.identity(n),
+        "labels": 0.5 * Graph.identity(n) + 0.5 * Graph.from_labels(torch.arange(n) % 2),
+    }.items():
+        learner = learner_of(name)
+        terms = learner([crops], graph, generator=torch.Generator().manual_seed(0), parts=False)
+        torch.stack([*terms.values()]).sum().backward()
+        gradients = [p.grad for p in learner.student.projector.parameters() if p.grad is not None]
+        sizes[kind] = float(torch.stack([g.square().sum() for g in gradients]).sum().sqrt())
+    assert sizes["labels"] < 4 * sizes["views"]
+
+
 @pytest.mark.parametrize("name", RECIPES)
 def test_total_is_the_sum_of_the_parts(name: str) -> None:
     labels = Graph.from_labels(torch.arange(SAMPLES) % 3)
