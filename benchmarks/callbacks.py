@@ -25,6 +25,7 @@ import torch
 
 from likewise.data import open_source
 from likewise.runs import write_atomically
+from likewise.training import prepared as starting
 from likewise.training import session
 from likewise.training.choices import choose_diagnose_every
 from likewise.training.fit import Outcome
@@ -46,13 +47,13 @@ def arguments_of(**changes: Any) -> dict[str, Any]:
 def train_once(every: int | None, given: argparse.Namespace, images: Any) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp())
     outcomes: list[Outcome] = []
-    original = session.fit
+    original = starting.fit
 
     def fit(*arguments: Any, **options: Any) -> Outcome:
         outcomes.append(original(*arguments, **options))
         return outcomes[-1]
 
-    session.fit = fit
+    starting.fit = fit
     try:
         prepared = session.prepare(
             **arguments_of(
@@ -81,7 +82,7 @@ def train_once(every: int | None, given: argparse.Namespace, images: Any) -> dic
             "diagnose_every": choose_diagnose_every(prepared.config)[0],
         }
     finally:
-        session.fit = original
+        starting.fit = original
         shutil.rmtree(folder, ignore_errors=True)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,20 @@ class TestTraining:
         weights = [Run.open(path).encoder()[0].state_dict() for path in (run, again)]
         assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
+    def test_one_epoch_of_one_step_is_said_as_such(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from likewise.training.estimate import Estimate
+
+        timed = Estimate.timed
+        monkeypatch.setattr(Estimate, "timed", lambda self, _, steps: timed(self, 0.01, steps))
+        folder = write_pictures(tmp_path / "photos", n=8)
+        quick = [option for option in QUICK if "epochs" not in option]
+        assert main(["train", str(folder), f"--out={tmp_path / 'r'}", *quick, "--epochs=1"]) == 0
+        said = capsys.readouterr().err
+        assert ", 1 epoch, 1 step\n" in said
+        assert "10 ms a step, under a second in all" in said
+
     def test_other_seeds_give_other_encoders(self, run: Path, photos: Path, tmp_path: Path) -> None:
         out = tmp_path / "b"
         assert main(["train", str(photos), "--out", str(out), "--seed=1", *QUICK]) == 0
@@ -161,9 +176,13 @@ class TestTraining:
         plain = likewise.train(str(photos), out=tmp_path / "plain", **options)
         weights = [opened.encoder()[0].state_dict() for opened in (run, plain)]
         assert any(not torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+        (run.path / "summary.json").unlink()  # as if it had been killed just before
         with pytest.raises(ValueError, match="resume it there"):
             likewise.train(resume=run.path)
         likewise.train(resume=run.path, graph=graph)
+        assert run.summary["epochs"] == 1
+        with pytest.raises(ValueError, match="graph is given"):
+            likewise.train(resume=plain.path, graph=graph)
         for wrong, expected in ((likewise.Graph.identity(5), "5 nodes for 24"), (3, "is a int")):
             with pytest.raises(ValueError, match=expected):
                 likewise.train(str(photos), out=tmp_path / "x", graph=wrong, **options)
@@ -174,6 +193,167 @@ class TestTraining:
         with pytest.raises(DivergedError, match="lower the learning rate"):
             main(["train", str(photos), "--out", str(tmp_path / "r"), *QUICK, "--lr=1e30",
                   "--log-every=1", "--recipe=vicreg"])  # fmt: skip
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """All files, with when they were written."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+
+def unfinished(run: Path, copy: Path) -> Path:
+    """The run as if it had been killed just before its end."""
+    shutil.copytree(run, copy)
+    (copy / "summary.json").unlink()
+    return copy
+
+
+class TestResuming:
+    def test_a_finished_run_is_left_as_it_is(
+        self, run: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before = contents(run)
+        assert main(["train", "--resume", str(run)]) == 0
+        assert f"{run} is finished already" in capsys.readouterr().err
+        assert likewise.train(resume=run).path == run
+        assert contents(run) == before
+
+    def test_killed_before_the_summary_it_is_written_with_what_was_seen(
+        self, run: Path, tmp_path: Path
+    ) -> None:
+        copy = unfinished(run, tmp_path / "run")
+        assert main(["train", "--resume", str(copy)]) == 0
+        found, expected = Run.open(copy).summary, Run.open(run).summary
+        same = ("history", "loss", "attraction", "knn", "effective_rank", "known")
+        assert {name: found[name] for name in same} == {name: expected[name] for name in same}
+        assert len(found["history"]) == 2
+
+    @pytest.mark.parametrize(
+        ("more", "expected"),
+        [
+            (["--epochs=4"], "epochs is 4 (the run has 2)"),
+            (["--seed=1", "--recipe=byol"], "recipe is 'byol' (the run has 'simclr'), seed is 1"),
+            (["--labels=source"], "labels is 'source' (the run has None)"),
+            (["--merge-duplicates"], "merge_duplicates is True"),
+            (["--out=elsewhere"], "out is 'elsewhere'"),
+        ],
+    )
+    def test_other_arguments_are_refused_by_name(
+        self, more: list[str], expected: str, run: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before = contents(run)
+        assert expected in refused(capsys, "train", "--resume", run, *more)
+        assert contents(run) == before
+
+    def test_another_folder_is_refused_while_the_first_is_there(
+        self, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        other = write_pictures(tmp_path / "photos", classes=2)  # of the same names
+        assert f"data is '{other}'" in refused(capsys, "train", other, "--resume", run)
+
+    def test_the_same_arguments_again_and_what_has_moved_are_taken(
+        self, run: Path, photos: Path, tmp_path: Path
+    ) -> None:
+        copy = unfinished(run, tmp_path / "run")
+        again = ["train", str(photos), "--out", str(copy), *QUICK, "--force"]
+        assert main([*again, "--resume", str(copy)]) == 0
+        (copy / "summary.json").unlink()
+        config = Run.open(copy).config
+        Run.open(copy).write_config({**config, "data": str(tmp_path / "gone")})
+        assert main(["train", str(photos), "--resume", str(copy)]) == 0
+        assert Run.open(copy).summary["epochs"] == 2
+
+    def test_force_holds_for_a_run_that_goes_on(
+        self,
+        run: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        copy = unfinished(run, tmp_path / "run")
+        monkeypatch.setattr("likewise.training.estimate.available_memory", lambda device: 1 << 20)
+        assert "will not fit" in refused(capsys, "train", "--resume", copy)
+        assert main(["train", "--resume", str(copy), "--force"]) == 0
+
+    def test_arrays_are_given_again(self, tmp_path: Path) -> None:
+        options: dict[str, Any] = {"encoder": "tiny", "epochs": 1, "batch_size": 8, "device": "cpu"}
+        run = likewise.train(pictures(16), out=tmp_path / "run", **options, logger=["csv"])
+        (run.path / "summary.json").unlink()
+        assert likewise.train(pictures(16), resume=run.path).summary["epochs"] == 1
+        assert likewise.train(pictures(16), resume=run.path).path == run.path
+        (run.path / "summary.json").unlink()
+        with pytest.raises(ValueError, match="are not those"):
+            likewise.train(pictures(12), resume=run.path)
+
+
+def answer(exemplar: str, candidates: list[str], clicked: list[str]) -> Any:
+    from likewise.annotate.facts import Fact
+
+    question = {"kind": "grid", "exemplar": exemplar, "candidates": candidates}
+    return Fact(exemplar, "answer", "ada", 0.0, {"question": question, "clicked": clicked})
+
+
+class TestWhatIsKnown:
+    def test_labels_are_counted(
+        self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        lines = [f"class{i % 2}/{i:03}.png,kind{i % 3}" for i in range(9)]
+        file = tmp_path / "some.csv"
+        file.write_text("\n".join(["key,label", *lines, "x.png,kind0", "y.png,kind1"]) + "\n")
+        out = tmp_path / "run"
+        assert main(["train", str(photos), f"--out={out}", f"--labels={file}", *QUICK]) == 0
+        said = capsys.readouterr().err
+        expected = f"9 of 24 images have a label, 3 classes; 2 lines of {file} match no image"
+        assert expected in said
+        assert "no labels" not in said
+        known = {"labelled": 9, "classes": 3, "unmatched": 2}
+        assert Run.open(out).summary["known"] == known
+
+    def test_a_share_of_them_is_counted(
+        self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        more = ["--labels=source", "--label-share=0.25"]
+        assert main(["train", str(photos), f"--out={tmp_path / 'run'}", *more, *QUICK]) == 0
+        assert "6 of 24 images have a label (24 are known), 2 classes" in capsys.readouterr().err
+
+    def test_without_either_nothing_is_known(self, run: Path) -> None:
+        assert Run.open(run).summary["known"] == {}
+
+    def test_answers_are_counted_and_kept(
+        self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        from likewise.annotate import Store
+
+        keys = [f"class{i % 2}/{i:03}.png" for i in range(6)]
+        with Store.open(tmp_path / "project.db") as store:
+            store.append(
+                [answer(keys[0], keys[1:4], keys[1:3]), answer("gone.png", ["lost.png"], [])]
+            )
+        out, more = tmp_path / "run", f"--answers={tmp_path / 'project.db'}"
+        assert main(["train", str(photos), f"--out={out}", more, *QUICK]) == 0
+        # 0, 1 and 2 are alike, and 3 is different from each of them.
+        expected = "3 answers about these images (1 more about other images): 3 pairs alike, 3 diff"
+        assert expected in capsys.readouterr().err
+        counts = {"answers": 3, "answers_elsewhere": 1, "alike": 3, "different": 3}
+        assert Run.open(out).summary["known"] == counts
+        assert (out / "answers.jsonl").is_file()
+        copy = unfinished(out, tmp_path / "copy")
+        (copy / "answers.jsonl").unlink()
+        assert "the answers of this run are lost" in refused(capsys, "train", "--resume", copy)
+
+    @pytest.mark.parametrize("more", [['--objective={"temprature": 1}'], ["--lr=1"]])
+    def test_what_is_refused_leaves_no_folder(
+        self, more: list[str], photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        from likewise.annotate import Store
+
+        # Answers about these images with another argument that is wrong, or about other images.
+        keys = ["class0/000.png", "class1/001.png"] if "obj" in more[0] else ["gone.png", "x.png"]
+        with Store.open(tmp_path / "project.db") as store:
+            store.append([answer(keys[0], keys[1:], [])])
+        answers = f"--answers={tmp_path / 'project.db'}"
+        refused(capsys, "train", photos, "--out", tmp_path / "run", answers, *QUICK, *more)
+        assert not (tmp_path / "run").exists()
 
 
 class TestAfterTraining:
@@ -253,7 +433,7 @@ class TestAfterTraining:
     ) -> None:
         assert main(["recipes", "--markdown"]) == 0
         listed = capsys.readouterr().out
-        assert "| simclr | Chen et al. 2020 | NTXent(temperature=0.2)" in listed
+        assert "| simclr | Chen et al. 2020 | NTXent(temperature=0.2" in listed
         assert "matrix-ssl" in listed
 
 
@@ -299,7 +479,9 @@ class TestBadInput:
             ("--epochs=0", "epochs is 0"),
             ("--batch-size=1", "batch_size is 1"),
             ("--label-weight=2", "label_weight is 2"),
-            ("--label-weight=0.5", "without labels"),
+            ("--label-weight=0.5", "without labels or answers: add --labels (source, or a CSV"),
+            ("--label-weight=0.4", "or --answers"),
+            ("--device=cuda", "device is cuda, and PyTorch finds no GPU here: give --device cpu"),
             ("--label-share=0", "label_share is 0"),
             ("--pretrained=nowhere.safetensors", "nowhere.safetensors"),
             ("--warmup-epochs=5", "warmup_epochs is 5"),
@@ -313,7 +495,9 @@ class TestBadInput:
         photos: Path,
         tmp_path: Path,
         capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
         name = option.split("=")[0]
         quick = [other for other in QUICK if not other.startswith(name + "=")]
         said = refused(capsys, "train", photos, "--out", tmp_path / "run", *quick, option)
@@ -342,10 +526,7 @@ class TestBadInput:
     def test_resume_refuses_other_images(
         self, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        import shutil
-
-        copy = tmp_path / "run"
-        shutil.copytree(run, copy)
+        copy = unfinished(run, tmp_path / "run")
         folder = write_pictures(tmp_path / "photos", n=20, classes=2)
         config = yaml.safe_load((copy / "config.yaml").read_text())
         config["data"] = str(folder)
@@ -375,8 +556,9 @@ class TestBadInput:
     def test_embed_with_what_is_no_run(
         self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert "is no folder" in refused(capsys, "embed", tmp_path / "none", photos)
-        assert "not a run" in refused(capsys, "embed", photos, photos)
+        out = f"--out={tmp_path / 'e.parquet'}"
+        assert "is no folder" in refused(capsys, "embed", tmp_path / "none", photos, out)
+        assert "not a run" in refused(capsys, "embed", photos, photos, out)
 
     def test_disk_full_leaves_the_old_checkpoint_and_no_half_file(
         self, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -139,7 +139,8 @@ def test_the_last_look_is_of_the_encoder_that_is_written(run: Path) -> None:
     head.load_state_dict({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})
     head.eval()
     pixels = torch.from_numpy(pictures(24)).permute(0, 3, 1, 2).contiguous()
-    views = Views("simclr", 16, 2, mean=preparation.mean, std=preparation.std)
+    policy = likewise.Run.open(run).config["views"]
+    views = Views(policy, 16, 2, mean=preparation.mean, std=preparation.std)
     drawn = views.draw(24, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         h = encoder(views.apply(pixels, drawn)[0])

@@ -233,7 +233,8 @@ def test_advice_begins_with_what_takes_most():
 
 
 def test_time_in_words():
-    assert in_time(0.2) == "0 s" and in_time(59.6) == "1 min 0 s" and in_time(86_400) == "1 d 0 h"
+    assert in_time(0.2) == "under a second" and in_time(1.0) == "1 s"
+    assert in_time(59.6) == "1 min 0 s" and in_time(86_400) == "1 d 0 h"
 
 
 # --- what is there ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,11 @@ def same_weights(a: Path, b: Path) -> bool:
     )
 
 
+def lines(folder: Path) -> list[dict[str, str]]:
+    with (folder / "metrics.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
 # 6 steps an epoch, checkpoints after steps 4, 6, 8, 12, ...
 @pytest.mark.parametrize(
     "how",
@@ -66,4 +72,8 @@ def test_killed_and_resumed_is_as_if_never_killed(
     resumed = drive(folder, "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert same_weights(uninterrupted, folder)
+    assert lines(folder) == lines(uninterrupted)
+    # The first step and the last one of every epoch.
+    logged = [line["step"] for line in lines(folder) if line["train/loss"]]
+    assert logged == ["0", "5", "11", "17"]
     assert not list((folder / "checkpoints").glob(".*")), "half a file was left behind"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import likewise
+import likewise.objectives
 from likewise import Graph
 from likewise.data import Images, open_source
+from likewise.diagnostics import gather_evidence, verdict
 from likewise.models import build_encoder
 from likewise.runs import Preparation
 from likewise.training import RECIPES, Learner, recipe
+from likewise.training.advice import HOLDS_APART, WITH_SPREAD, collapse_advice
 from likewise.training.monitor import Monitor
 from tests.training.driver import pictures
 
@@ -56,7 +60,10 @@ def test_no_step_waits_for_the_device_without_labels(name: str) -> None:
 
 def test_graphs_of_one_size_are_not_mistaken_for_one_another() -> None:
     torch.manual_seed(0)
-    learner = Learner(recipe("simclr"), build_encoder("tiny"), projector=[16, 8]).eval()
+    # Summed over those alike; a mean does not change with the graph's scale.
+    learner = Learner(
+        recipe("simclr"), build_encoder("tiny"), projector=[16, 8], options={"positives": "sum"}
+    ).eval()
     crops = [torch.rand(48, 3, 32, 32)]
 
     def value(graph: Graph) -> float:
@@ -102,12 +109,47 @@ def test_collapse_is_said_once_with_a_remedy(directions: int, expected: str) -> 
     images = Images(pixels, [str(i) for i in range(32)], np.arange(32) % 2)
     said: list[str] = []
     preparation = Preparation(16, (0.5,) * 3, (0.25,) * 3)
-    monitor = Monitor(images, preparation, every=1, neighbors=3, say=said.append)
+    monitor = Monitor(images, preparation, recipe("simclr"), every=1, neighbors=3, say=said.append)
     for epoch in range(2):
         monitor.look(FakeTrainer(), Watched(Constant(directions)), epoch)  # type: ignore[arg-type]
     assert len(said) == 1
     assert expected in said[0]
-    assert "Try" in said[0]
+    assert said[0].endswith(collapse_advice(recipe("simclr"), full=directions == 0))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_advice_suits_the_recipe_and_agrees_with_the_verdict(name: str) -> None:
+    method = recipe(name)
+    full, part = (collapse_advice(method, full=full) for full in (True, False))
+    term = HOLDS_APART.get(method.objective)
+    if term is not None:
+        # What is named is an argument of the loss in use.
+        assert (
+            term[1] in inspect.signature(getattr(likewise.objectives, method.objective)).parameters
+        )
+        assert term[1] in full and term[1] in part
+    # Another recipe only where nothing in this one's loss holds images apart.
+    alone = method.objective in ("NegativeCosine", "BYOLRegression", "ClassRegression")
+    assert ("recipe" in full) == ("recipe" in part) == alone
+    assert name not in WITH_SPREAD or "recipe" not in part
+    line = torch.outer(torch.linspace(0, 1, 64), torch.ones(16))
+    noise = 1e-3 * torch.randn(64, 16, generator=torch.Generator().manual_seed(0))
+    rows = line + torch.arange(16) + noise
+    for found, advice in ((torch.ones(64, 16), full), (rows - rows.mean(dim=0), part)):
+        finding = verdict(gather_evidence(found, found)).findings[0]
+        remedies = " ".join(finding.remedies)
+        shared = {
+            "full collapse": [("lower learning rate", "lower the learning rate")],
+            "dimensional collapse": [
+                ("larger batch", "larger batches"),
+                ("weaker augmentation", "weaker augmentation"),
+                ("more epochs", "train longer"),
+            ],
+        }[finding.name]
+        for ours, theirs in shared:
+            assert ours in advice and theirs in remedies
+        assert "stronger" not in advice and "stronger" not in remedies
+    assert set(RECIPES[other].objective for other in WITH_SPREAD) <= set(HOLDS_APART)
 
 
 def test_a_healthy_encoder_is_not_warned_of() -> None:
@@ -115,7 +157,7 @@ def test_a_healthy_encoder_is_not_warned_of() -> None:
     images = Images(pixels, [str(i) for i in range(32)], np.arange(32) % 4)
     said: list[str] = []
     preparation = Preparation(16, (0.5,) * 3, (0.25,) * 3)
-    monitor = Monitor(images, preparation, every=1, neighbors=3, say=said.append)
+    monitor = Monitor(images, preparation, recipe("simclr"), every=1, neighbors=3, say=said.append)
     monitor.look(FakeTrainer(), Watched(build_encoder("tiny", seed=0)), 1)  # type: ignore[arg-type]
     assert said == []
     assert monitor.last["effective_rank"] > 2
@@ -136,7 +178,7 @@ def test_the_estimate_comes_before_the_first_step(
         logger=["csv"],
     )
     said = capsys.readouterr().err
-    estimate, epoch = said.index("a step, about"), said.index("epoch 1/1")
+    estimate, epoch = said.index(" a step, "), said.index("epoch 1/1")
     assert estimate < epoch
     assert "free on cpu" in said
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,11 +18,16 @@ from likewise.data.keys import Keyed
 from likewise.graph import Graph
 from likewise.oracles.answers import Answer
 from likewise.oracles.beliefs import Beliefs, ExactBeliefs, NoisyBeliefs
+from likewise.runs.files import write_atomically
 
-PATIENCE = 60.0
-"""Seconds that the other processes of a training wait for the first one's snapshot."""
+PATIENCE = 600.0
+"""Seconds that the other processes of a training wait for the first one's snapshot: it is written
+when all has been checked."""
 
 BELIEFS = ("exact", "noisy")
+
+LINES = ".jsonl"
+"""How a file of answers ends that is no project."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +76,48 @@ def answers_of_project(project: str | Path) -> ProjectAnswers:
     """The answers and names of a project as they stand now: a snapshot.
 
     Args:
-        project: the file of a project, or the URL of its database.
+        project: the file of a project, the URL of its database, or JSON lines (.jsonl) that
+            `likewise answers export` wrote.
     """
     if "://" not in str(project) and not Path(project).is_file():
         raise ValueError(
             f"there is no project {project}: give the file that `likewise ask` wrote, or the URL "
             "of a database"
         )
-    with Store.open(project) as store:
-        reading = store.reading()
+    if str(project).endswith(LINES):
+        reading = Reading(enumerate(read_lines(Path(project)), 1))
+    else:
+        with Store.open(project) as store:
+            reading = store.reading()
     return ProjectAnswers(reading.answers, reading.names)
 
 
-def training_graph(source: Keyed, project: str, kept: Path, *, take: bool) -> Graph:
+def check_about(project: str, said: ProjectAnswers, items: Keyed) -> None:
+    """Refuse answers none of which is about the items, with a key of either side.
+
+    >>> check_about("p.db", ProjectAnswers([Said("x.png", "y.png", 1.0)]), Keyed(["a.jpg"]))
+    Traceback (most recent call last):
+    ...
+    ValueError: p.db holds 1 answer, none of them about these images: it has 'x.png', they have ...
+    """
+    if not said.answers:
+        raise ValueError(
+            f"{project} holds no answers yet: answer some questions first (`likewise ask`)"
+        )
+    if not said.about(items):
+        held = f"{len(said.answers):,} answer{'' if len(said.answers) == 1 else 's'}"
+        here = set(items.keys)
+        keys = (key for answer in said.answers for key in (answer.a, answer.b))
+        raise ValueError(
+            f"{project} holds {held}, none of them about these images: it has "
+            f"{next(key for key in keys if key not in here)!r}, they have {items.keys[0]!r}; give "
+            "the images that were asked about"
+        )
+
+
+def training_graph(
+    source: Keyed, project: str, kept: Path, *, take: bool
+) -> tuple[Graph, int, int]:
     """The graph that a training takes from a project: a snapshot, kept in a file of the run.
 
     People go on answering while it trains. A run that is resumed, and every process of one that
@@ -90,15 +125,22 @@ def training_graph(source: Keyed, project: str, kept: Path, *, take: bool) -> Gr
 
     Args:
         source: the images.
-        project: the file of a project, or the URL of its database.
+        project: the file of a project, the URL of its database, or JSON lines (.jsonl) that
+            `likewise answers export` wrote.
         kept: the file (JSON lines) that keeps the snapshot.
         take: read the project and write the file; else wait for the file and read that.
+
+    Returns the graph, how many answers are about these images, and how many about others.
     """
     if take:
         if "://" not in project and not Path(project).is_file():
             raise ValueError(f"answers is {project}: there is no such file")
-        with Store.open(project) as store:
-            export_answers(store, kept, "jsonl")
+        if project.endswith(LINES):
+            with write_atomically(kept) as aside:
+                shutil.copyfile(project, aside)
+        else:
+            with Store.open(project) as store:
+                export_answers(store, kept, "jsonl")
     else:
         until = time.monotonic() + PATIENCE
         while not kept.is_file():
@@ -107,13 +149,9 @@ def training_graph(source: Keyed, project: str, kept: Path, *, take: bool) -> Gr
             time.sleep(0.1)
     reading = Reading(enumerate(read_lines(kept), 1))
     found = ProjectAnswers(reading.answers, reading.names)
-    about = found.about(source)
-    if not about:
-        raise ValueError(
-            f"{project} holds {len(found.answers):,} answers, none of them about these images: "
-            "give the images that were asked about"
-        )
-    return found.beliefs(source).graph()
+    check_about(project, found, source)
+    beliefs = found.beliefs(source)
+    return beliefs.graph(), beliefs.n_answers, len(found.answers) - beliefs.n_answers
 
 
 def numbered(answers: Sequence[Said], items: Keyed) -> list[Answer]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from likewise.commands.errors import UsageError
+from likewise.commands.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from likewise.data import Source
@@ -81,14 +83,14 @@ def train(
         image_column: of Parquet files and datasets.
         label_column: of Parquet files and datasets.
         labels: put labels into the graph: "source" (folder names or column) or a CSV (key,label).
-        label_weight: w, between 0 and 1, of labels or answers (default 0.5; 1 for recipes that
-            need labels).
+        label_weight: w, between 0 and 1, of labels or answers. By default all that is known weighs
+            as much as the views in a random batch (1 for recipes that need labels).
         label_share: use this share of the labels, drawn at random by the seed.
         answers: put what people answered into the graph: a project of `likewise ask` (its file, or
             the URL of its database). A snapshot is kept in the run's folder.
         merge_duplicates: find near-duplicates by their pixels, and put them into the graph as
             alike: without, self-supervision takes a twin for a negative.
-        duplicates: the same with those of a CSV file that `likewise duplicates` wrote.
+        duplicates: near-duplicates to merge, from a CSV file that `likewise duplicates` wrote.
         graph: in Python only: a Graph over the images, in the order of their keys, in place of I
             and of labels: edges, partial labels, sums, whatever is known.
         views: the augmentation policy, in place of the recipe's.
@@ -116,25 +118,52 @@ def train(
         monitor_every: epochs between two looks at rank and kNN accuracy; 0 for none.
         diagnose_every: epochs between two looks at collapse and its causes, for `likewise report`;
             by default as often as costs at most 1 %; 0 for none.
-        checkpoint_minutes: the least time between two checkpoints.
+        checkpoint_minutes: the least time between two checkpoints; a first one is written with the
+            first epoch that ends after a minute, one when you press Ctrl-C, and one at the end.
         checkpoint_steps: a checkpoint every so many steps, whatever the time.
-        log_every: steps between two looks at the loss.
+        log_every: steps between two looks at the loss; every epoch ends with one.
         logger: where figures go (default: csv and, where it is installed, tensorboard).
         seed: the same seed on the same machine gives the same encoder.
         force: train even where the estimate says that memory will not do.
-        resume: go on with the run in this folder; all other arguments come from it.
+        resume: go on with the run in this folder; all other arguments come from it. What cannot be
+            written down (arrays, a Source, a graph) is given again.
     """
     arguments = dict(locals())
+    from likewise.training.processes import is_first_process
+    from likewise.training.resuming import is_finished, open_resumed
     from likewise.training.session import prepare
+    from likewise.training.stopping import Stopped
 
     try:
+        if resume is not None:
+            run = open_resumed(resume, _given(arguments))
+            if is_finished(run):
+                if is_first_process():
+                    print(f"{run.path} is finished already: nothing is changed", file=sys.stderr)
+                return run
         prepared = prepare(**arguments, graph_of_answers=_graph_of_answers)
     except (ValueError, OSError, ImportError) as error:
         raise UsageError(str(error)) from error
-    return prepared.train()
+    try:
+        return prepared.train()
+    except Stopped as stopped:
+        raise Interrupted(stopped.number) from stopped
 
 
-def _graph_of_answers(source: Source, project: str, kept: Path, *, take: bool) -> Graph:
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that are not the defaults (the command line fills these in)."""
+    usual = {name: one.default for name, one in inspect.signature(train).parameters.items()}
+    # Compared by type first: an array is compared with nothing at all.
+    return {
+        name: value
+        for name, value in arguments.items()
+        if type(value) is not type(usual[name]) or value != usual[name]
+    }
+
+
+def _graph_of_answers(
+    source: Source, project: str, kept: Path, *, take: bool
+) -> tuple[Graph, int, int]:
     """What people answered, as a graph; see :func:`likewise.annotate.project.training_graph`."""
     from likewise.annotate.project import training_graph
 

@@ -12,6 +12,10 @@ import torch
 from lightning.fabric.plugins import TorchCheckpointIO
 
 from likewise.runs.files import write_atomically
+from likewise.training.stopping import CheckpointWritten, StopSignals
+
+FIRST_MINUTES = 1.0
+"""After this time the end of an epoch writes a first checkpoint, and the first encoder."""
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -30,9 +34,11 @@ class Checkpoints(L.Callback):
 
     Args:
         path: the checkpoint, which is always the last one.
-        minutes: the least time between two of them; the end of training always writes one.
+        minutes: the least time between two of them. The first comes earlier, with the first epoch
+            that ends after a minute; the end of training always writes one.
         after: called after each, with the module: the encoder is written there.
         every_steps: also after every so many steps, whatever the time.
+        signals: where one of them came, a checkpoint is written at once, and training is left.
     """
 
     def __init__(
@@ -42,37 +48,64 @@ class Checkpoints(L.Callback):
         minutes: float,
         after: Callable[[L.LightningModule], None],
         every_steps: int | None = None,
+        signals: StopSignals | None = None,
     ) -> None:
         self.path = path
         self.minutes = minutes
         self.after = after
         self.every_steps = every_steps
+        self.signals = signals
         self._last = time.monotonic()
         self._saved_step = -1
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Time counts from here; a run that is resumed has a checkpoint already."""
+        self._last = time.monotonic()
+        self._saved_step = trainer.global_step or -1
 
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, *args: Any
     ) -> None:
         """Between two steps, where it is time."""
-        step = trainer.global_step
-        by_steps = self.every_steps is not None and step % self.every_steps == 0
         # The last batch of an epoch waits for the epoch's end, which comes at once.
-        if not trainer.is_last_batch and (by_steps or self._is_time(trainer)):
+        if trainer.is_last_batch:
+            return
+        due, stop = self._agreed(trainer, self._waited(self.minutes))
+        by_steps = self.every_steps is not None and trainer.global_step % self.every_steps == 0
+        if by_steps or due or stop:
             self._save(trainer, pl_module)
+        if stop:
+            raise CheckpointWritten(trainer.current_epoch + 1, stop)
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """At the end of an epoch, where it is time."""
-        if self.every_steps is not None or self._is_time(trainer):
+        first = self._saved_step < 0
+        minutes = min(self.minutes, FIRST_MINUTES) if first else self.minutes
+        due, stop = self._agreed(trainer, self._waited(minutes))
+        if self.every_steps is not None or due or stop:
             self._save(trainer, pl_module)
+        if stop and trainer.current_epoch + 1 != trainer.max_epochs:
+            raise CheckpointWritten(trainer.current_epoch + 1, stop)
 
     def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """At the end of training, always."""
         self._save(trainer, pl_module)
 
-    def _is_time(self, trainer: L.Trainer) -> bool:
-        due = time.monotonic() - self._last >= 60 * self.minutes
-        # All ranks save together: rank 0 has the clock.
-        return bool(trainer.strategy.broadcast(due)) if trainer.world_size > 1 else due
+    def _waited(self, minutes: float) -> bool:
+        return time.monotonic() - self._last >= 60 * minutes
+
+    def _agreed(self, trainer: L.Trainer, due: bool) -> tuple[bool, int]:
+        """Whether it is time, and the signal that one of the processes got (0: none)."""
+        received = 0 if self.signals is None else self.signals.received
+        if trainer.world_size == 1:
+            return due, received
+        # All ranks save together: rank 0 has the clock, and any of them may be told to stop.
+        told = torch.tensor(
+            [int(due and trainer.is_global_zero), received], device=trainer.strategy.root_device
+        )
+        torch.distributed.all_reduce(told, op=torch.distributed.ReduceOp.MAX)
+        clock, stop = told.tolist()
+        return bool(clock), int(stop)
 
     def _save(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if self._saved_step == trainer.global_step:

@@ -62,8 +62,16 @@ def choose_machine(config: dict[str, Any]) -> Machine:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
         here = torch.cuda.device_count()
+        if here == 0:
+            raise ValueError(
+                "device is cuda, and PyTorch finds no GPU here: give --device cpu, or a build of "
+                "PyTorch for your GPU"
+            )
         if config["devices"] > here:
-            raise ValueError(f"devices is {config['devices']}, and there are {here} GPUs here")
+            gpus = "is 1 GPU" if here == 1 else f"are {here} GPUs"
+            raise ValueError(
+                f"devices is {config['devices']}, and there {gpus} here: give at most {here}"
+            )
     precision = config["precision"]
     if precision == "auto":
         half = device == "cuda" and torch.cuda.is_bf16_supported()

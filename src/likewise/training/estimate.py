@@ -80,10 +80,9 @@ class Estimate:
             f"({listed})"
         )
         if self.seconds_per_step is not None and self.seconds_total is not None:
-            text += (
-                f"; {_step(self.seconds_per_step)} a step, about {in_time(self.seconds_total)} "
-                "in all"
-            )
+            whole = in_time(self.seconds_total)
+            about = "" if self.seconds_total < 1 else "about "
+            text += f"; {_step(self.seconds_per_step)} a step, {about}{whole} in all"
         return text + "." if self.fits else f"{text}. This will not fit: {self.advice()}."
 
     def advice(self) -> str:
@@ -158,9 +157,11 @@ def estimate_memory(
 def in_time(seconds: float) -> str:
     """Seconds for a reader.
 
-    >>> in_time(5.2), in_time(90), in_time(4000), in_time(200_000)
-    ('5 s', '1 min 30 s', '1 h 6 min', '2 d 7 h')
+    >>> in_time(0.2), in_time(5.2), in_time(90), in_time(4000), in_time(200_000)
+    ('under a second', '5 s', '1 min 30 s', '1 h 6 min', '2 d 7 h')
     """
+    if seconds < 1:
+        return "under a second"
     whole = round(seconds)
     for size, unit, smaller, name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min")):
         if whole >= size:

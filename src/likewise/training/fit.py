@@ -28,6 +28,7 @@ from likewise.training.metrics import MetricsFile
 from likewise.training.module import Optimization, TrainingModule
 from likewise.training.monitor import Monitor
 from likewise.training.progress import ProgressLine
+from likewise.training.stopping import CheckpointWritten, Stopped, StopSignals
 
 Precision = Literal["32", "bf16", "16"]
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
@@ -121,10 +122,13 @@ def fit(
         diagnose_share: the share of the time that these may take; None for any.
         checkpoint_minutes: the least time between two checkpoints.
         checkpoint_steps: a checkpoint after every so many steps, whatever the time.
-        log_every: steps between two looks at the loss.
+        log_every: steps between two looks at the loss; every epoch ends with one.
         loggers: where figures go.
         resume: go on from the run's checkpoint.
         console: where progress is shown.
+
+    Raises :class:`~likewise.training.stopping.Stopped` where Ctrl-C or SIGTERM came, once the step
+    is done and a checkpoint is written.
     """
     console = console or Console(stderr=True)
     several = machine.devices * machine.nodes > 1
@@ -145,7 +149,7 @@ def fit(
         log_every=log_every,
         compile=machine.compile,
     )
-    monitor = Monitor(sample, preparation, every=monitor_every)
+    monitor = Monitor(sample, preparation, learner.recipe, every=monitor_every)
     line = ProgressLine(console, monitor, plan.batch_size * views.n_views)
     monitor.say = line.say
     diagnosis = Diagnosis(
@@ -161,11 +165,13 @@ def fit(
     def write_encoder(trained: Any) -> None:
         run.write_encoder(trained.learner.encoder, preparation)
 
+    signals = StopSignals(line.say)
     keeper = Checkpoints(
         run.checkpoint,
         minutes=checkpoint_minutes,
         after=write_encoder,
         every_steps=checkpoint_steps,
+        signals=signals,
     )
     _quiet()
     if resume:
@@ -181,7 +187,7 @@ def fit(
         use_distributed_sampler=False,
         reload_dataloaders_every_n_epochs=1,
         logger=[_logger(name, run, first if resume else None) for name in loggers],
-        callbacks=[monitor, diagnosis, line, keeper],
+        callbacks=[monitor, diagnosis, line, keeper, signals],
         plugins=[AtomicCheckpointIO()],
         deterministic=machine.deterministic,
         enable_checkpointing=False,
@@ -191,12 +197,19 @@ def fit(
         log_every_n_steps=log_every,
     )
     started = time.monotonic()
-    trainer.fit(module, ckpt_path=str(run.checkpoint) if resume else None, weights_only=False)
+    try:
+        trainer.fit(module, ckpt_path=str(run.checkpoint) if resume else None, weights_only=False)
+    except CheckpointWritten as stop:
+        if not trainer.is_global_zero:
+            # Rank 0 speaks and writes; Lightning would kill it if another rank failed meanwhile.
+            raise SystemExit(0) from None
+        raise Stopped(stop.epoch, stop.number) from None
+    except SystemExit:
+        # What Lightning makes of a KeyboardInterrupt, after its own cleaning up.
+        raise KeyboardInterrupt from None
     if machine.device == "cuda":
         torch.cuda.synchronize()
     seconds = time.monotonic() - started
-    if trainer.interrupted:
-        raise KeyboardInterrupt
     images_seen = (trainer.global_step - first) * plan.batch_size * views.n_views
     return Outcome(
         seconds=seconds,

@@ -4,18 +4,49 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import torch
 
-from likewise.data import Images, Source, StreamedImages, labelled
+from likewise.data import Images, Source, StreamedImages
+from likewise.data.source import count
 from likewise.graph import Graph
 from likewise.runs import Run
+from likewise.training.batches.knowledge import random_pair
+from likewise.training.given_labels import GivenLabels, read_labels
+from likewise.training.processes import is_first_process
 from likewise.training.recipe import Recipe
+from likewise.training.signed_pairs import signed_pairs
 
 ANSWERS = "answers.jsonl"
 """The answers that a run was trained on, in its folder: whoever resumes it trains on the same."""
+
+MOST = 0.99
+"""Of the label weight by default: however little is known, views keep a part."""
+
+GraphOfAnswers = Callable[..., tuple[Graph, int, int]]
+"""Reads a project: the graph, how many answers are about the images, and how many about others."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Who is alike among the images that could be read, and where that is known from.
+
+    graph: over these images.
+    classes: how many classes labels name, if any.
+    text: what labels or answers say, for the user; "" without them.
+    counts: the same for summary.json.
+    answers: what is to be kept of them in the run's folder; None where that is there already.
+    """
+
+    graph: Graph
+    classes: int | None = None
+    text: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    answers: bytes | None = None
 
 
 def known_graph(
@@ -26,12 +57,13 @@ def known_graph(
     run: Run,
     *,
     graph: Any,
-    graph_of_answers: Callable[..., Graph] | None,
-    take: bool,
-) -> tuple[Graph, int | None]:
-    """Who is alike among the images that could be read, and how many classes labels name, if any.
+    graph_of_answers: GraphOfAnswers | None,
+    resume: bool,
+) -> Known:
+    """What is known about the images: labels, answers, a graph, or nothing.
 
-    With labels or answers it is (1 - w) I + w G; w goes into `config` where it was not given.
+    With labels or answers the graph is (1 - w) I + w G; w goes into `config` where it was not
+    given. Nothing is written.
 
     Args:
         source: all images.
@@ -41,20 +73,22 @@ def known_graph(
         run: its run, whose folder keeps the answers.
         graph: what was given from Python, over the source.
         graph_of_answers: reads a project of answers; see :func:`likewise.training.session.prepare`.
-        take: whether the run's copy of the answers is to be written.
+        resume: whether the run goes on, with the answers that it began with.
     """
     if config.get("answers") is not None:
         _check_answers(graph, method, config)
         assert graph_of_answers is not None
-        said = graph_of_answers(source, config["answers"], run.path / ANSWERS, take=take)
-        config["answers"] = without_password(config["answers"])
-        return mixed(_of_images(said, source, images), config["label_weight"]), None
-    labels, classes = _labels(source, images, method, config)
+        return _answered(source, images, config, run, graph_of_answers, resume)
+    labels = _labels(source, images, method, config)
+    classes = None if labels is None else labels.classes
     if graph is not None or run.has_graph:
-        return _given(graph, source, images, run, config), classes
-    if labels is None or config["label_weight"] == 0:
-        return Graph.identity(len(images)), classes
-    return mixed(Graph.from_labels(torch.from_numpy(labels)), config["label_weight"]), classes
+        return Known(_given(graph, source, images, run, config), classes)
+    if labels is None:
+        return Known(Graph.identity(len(images)))
+    said: Graph = Graph.identity(len(images))
+    if config["label_weight"] != 0:
+        said = mixed(Graph.from_labels(torch.from_numpy(labels.values)), config["label_weight"])
+    return Known(said, classes, labels.text(), labels.counts())
 
 
 def mixed(known: Graph, weight: float) -> Graph:
@@ -68,13 +102,41 @@ def mixed(known: Graph, weight: float) -> Graph:
     return known if weight == 1 else (1 - weight) * Graph.identity(known.n) + weight * known
 
 
+def usual_weight(pairs: int, n: int, batch_size: int) -> float:
+    """w by default: what is known weighs as much as the views do.
+
+    In a random batch, a sample has k partners on average of whom something is known; with
+    w = 1 / (1 + k) their entries sum to what its own is. So a few labels get much weight, and all
+    labels little for each pair (``pal`` figure 4: with too much, labels do harm).
+
+    Args:
+        pairs: how many pairs of two samples are known.
+        n: how many samples there are.
+        batch_size: samples in a batch.
+
+    >>> usual_weight(10 * 5_000 * 4_999 // 2, 50_000, 256)  # all labels of ten even classes
+    0.0377
+    >>> usual_weight(0, 50_000, 256)
+    0.99
+    """
+    partners = 2 * pairs * random_pair(n, batch_size) / batch_size
+    return min(MOST, float(f"{1 / (1 + partners):.3g}"))
+
+
 def without_password(project: str) -> str:
     """The URL of a database as it may be written down.
 
     >>> without_password("postgresql://ada:secret@host/animals")
     'postgresql://ada@host/animals'
+    >>> without_password("postgresql://host/animals?user=ada&password=secret&port=5433")
+    'postgresql://host/animals?user=ada&port=5433'
     """
-    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1@", project)
+    scheme, separator, rest = project.partition("://")
+    if not separator:
+        return project
+    place, question, options = re.sub(r"^([^/:@]*):[^/@]*@", r"\1@", rest).partition("?")
+    kept = [option for option in options.split("&") if "password=" not in option]
+    return scheme + separator + place + question * bool(kept) + "&".join(kept)
 
 
 def _check_answers(graph: Any, method: Recipe, config: dict[str, Any]) -> None:
@@ -86,46 +148,67 @@ def _check_answers(graph: Any, method: Recipe, config: dict[str, Any]) -> None:
             f"recipe {config['recipe']!r} needs labels, and answers say who is alike: give another "
             "recipe, such as simclr"
         )
+
+
+def _answered(
+    source: Source,
+    images: Images | StreamedImages,
+    config: dict[str, Any],
+    run: Run,
+    graph_of_answers: GraphOfAnswers,
+    resume: bool,
+) -> Known:
+    """What people answered, read once by the first process and kept for all others."""
+    project, kept = config["answers"], run.path / ANSWERS
+    snapshot = None
+    if resume and not kept.is_file():
+        raise ValueError(f"{kept} is not there: the answers of this run are lost")
+    if resume or not is_first_process():
+        said, about, elsewhere = graph_of_answers(source, project, kept, take=False)
+    else:
+        # Into a folder of its own: that of the run is made when everything has been checked.
+        with TemporaryDirectory(prefix="likewise-answers-") as folder:
+            aside = Path(folder) / ANSWERS
+            said, about, elsewhere = graph_of_answers(source, project, aside, take=True)
+            snapshot = aside.read_bytes()
+    config["answers"] = without_password(project)
+    said = _of_images(said, source, images)
+    alike, different = signed_pairs(said)
     if config["label_weight"] is None:
-        config["label_weight"] = 0.5
+        config["label_weight"] = usual_weight(alike + different, said.n, config["batch_size"])
+    others = f" ({elsewhere:,} more about other images)" if elsewhere else ""
+    return Known(
+        mixed(said, config["label_weight"]),
+        text=(
+            f"{count(about, 'answer')} about these images{others}: {count(alike, 'pair')} alike, "
+            f"{different:,} different, asked or implied"
+        ),
+        counts={
+            "answers": about,
+            "answers_elsewhere": elsewhere,
+            "alike": alike,
+            "different": different,
+        },
+        answers=snapshot,
+    )
 
 
 def _labels(
     source: Source, images: Images | StreamedImages, method: Recipe, config: dict[str, Any]
-) -> tuple[np.ndarray | None, int | None]:
-    """The labels of the graph with their number of classes, by the images that were read."""
-    wanted = config["labels"]
-    if wanted is None and not method.needs_labels:
+) -> GivenLabels | None:
+    """The labels of the graph, where there are to be any; their weight goes into `config`."""
+    if config["labels"] is None and not method.needs_labels:
         if config["label_weight"]:
             raise ValueError(
-                "label_weight is given without labels: add --labels source, or a CSV file"
+                "label_weight is given without labels or answers: add --labels (source, or a CSV "
+                "file), or --answers (a project of `likewise ask`)"
             )
-        return None, None
+        return None
+    labels = read_labels(source, images, method, config)
     if config["label_weight"] is None:
-        config["label_weight"] = 1.0 if method.needs_labels else 0.5
-    known = source if wanted in (None, "source") else labelled(source, wanted)
-    if known.labels is None:
-        raise ValueError(
-            "the images have no labels: put them into one folder a class, or give --labels FILE.csv"
-        )
-    return _share(known.labels[known.index_of(images.keys)], method, config)
-
-
-def _share(labels: np.ndarray, method: Recipe, config: dict[str, Any]) -> tuple[np.ndarray, int]:
-    """The labels that go into the graph: a share of those given, and how many classes they name."""
-    labels = np.array(labels, dtype=np.int64)
-    known = np.flatnonzero(labels >= 0)
-    if len(known) == 0:
-        raise ValueError("labels: no image has one, so there is nothing to put into the graph")
-    if config["label_share"] < 1:
-        rng = np.random.default_rng([config["seed"], 11])
-        kept = rng.permutation(known)[: max(1, round(config["label_share"] * len(known)))]
-        hidden = np.setdiff1d(known, kept)
-        labels[hidden] = -1
-    classes = int(labels.max()) + 1
-    if method.needs_labels and len(np.unique(labels[labels >= 0])) < 2:
-        raise ValueError(f"labels: {method.title} needs at least two classes")
-    return labels, classes
+        usual = usual_weight(labels.pairs, len(images), config["batch_size"])
+        config["label_weight"] = 1.0 if method.needs_labels else usual
+    return labels
 
 
 def _given(

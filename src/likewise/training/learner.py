@@ -234,7 +234,9 @@ def build_objective(kind: type[Objective], options: Mapping[str, Any]) -> Object
     try:
         objective = kind(**options)
     except TypeError as error:
-        known = ", ".join(inspect.signature(kind).parameters)
+        parameters = inspect.signature(kind).parameters.values()
+        # What is passed on as a whole (**options) is no name that one could give.
+        known = ", ".join(one.name for one in parameters if one.kind is not one.VAR_KEYWORD)
         raise ValueError(f"{kind.__name__}: {error}; it takes {known}") from None
     # The loss of every logged step is looked at instead: no read-back at every step.
     objective.check_finite = False

@@ -19,9 +19,12 @@ from likewise.models import momentum_schedule
 from likewise.optimizers import OptimizerName, build_optimizer, warmup_cosine
 from likewise.training.batches import BatchPlan
 from likewise.training.learner import Learner
+from likewise.training.stopping import leave_signals_to_the_trainer
 
 DRAWN_AT_A_TIME = 8
 """Steps whose views are drawn at once."""
+
+_LAST = "likewise_last"
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class TrainingModule(L.LightningModule):
         optimization: optimiser and schedule.
         seed: of the views.
         workers: processes that decode, where images are streamed.
-        log_every: steps between two looks at the loss.
+        log_every: steps between two looks at the loss; the last step of an epoch is looked at, too.
         compile: compile the augmentation and the networks.
     """
 
@@ -110,6 +113,7 @@ class TrainingModule(L.LightningModule):
                 sampler=order,
                 batch_size=None,
                 num_workers=self.workers,
+                worker_init_fn=leave_signals_to_the_trainer,
                 pin_memory=torch.cuda.is_available(),
             )
         return DataLoader(IndexOnly(), sampler=order, batch_size=None)
@@ -159,12 +163,17 @@ class TrainingModule(L.LightningModule):
             pixels = self.images.pixels[index[own].to(self.device, non_blocking=True)]
         assert pixels is not None
         crops = self.make_views(pixels, parameters)
-        look = step % self.log_every == 0
+        look = self.looks_at(step)
         terms = self.learner(crops, self.plan.graph(index), generator=generator, parts=look)
         loss = torch.stack(list(terms.values())).sum() if len(terms) > 1 else [*terms.values()][0]
         if look:
             self._look(loss, terms, step)
         return loss
+
+    def looks_at(self, step: int) -> bool:
+        """Whether the loss of a step is read back, which waits for the device: every so many steps,
+        and at the end of every epoch, so that what is shown is never older than that."""
+        return step % self.log_every == 0 or (step + 1) % len(self.plan) == 0
 
     def _draw(self, step: int, samples: int, own: slice) -> Parameters:
         """The parameters of this rank's views: those of several steps are drawn at a time,
@@ -196,6 +205,14 @@ class TrainingModule(L.LightningModule):
         metrics["train/lr"] = self.trainer.optimizers[0].param_groups[0]["lr"]
         for logger in self.loggers:
             logger.log_metrics(metrics, step=step)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep the last figures, which a run that is resumed at its very end has to tell."""
+        checkpoint[_LAST] = dict(self.last)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Take them up again; checkpoints of before have none."""
+        self.last = dict(checkpoint.get(_LAST, {}))
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """A step, after which the teacher follows: before a checkpoint can be written."""

@@ -13,6 +13,8 @@ from likewise.data import Images
 from likewise.evaluation import knn_accuracy
 from likewise.information import effective_rank
 from likewise.runs import Preparation, embed_images
+from likewise.training.advice import collapse_advice
+from likewise.training.recipe import Recipe
 
 COLLAPSE = 0.02
 """An effective rank below this share of the dimensions is called a collapse."""
@@ -24,6 +26,7 @@ class Monitor(L.Callback):
     Args:
         images: the sample (a few thousand), with labels where they are known.
         preparation: how images become the encoder's input.
+        recipe: what is trained, which advice has to suit.
         every: epochs between two looks.
         neighbors: k of the kNN accuracy, each image against all others of the sample.
         say: where a warning goes.
@@ -33,6 +36,7 @@ class Monitor(L.Callback):
         self,
         images: Images,
         preparation: Preparation,
+        recipe: Recipe,
         *,
         every: int,
         neighbors: int = 20,
@@ -40,12 +44,24 @@ class Monitor(L.Callback):
     ) -> None:
         self.images = images
         self.preparation = preparation
+        self.recipe = recipe
         self.every = every
         self.neighbors = neighbors
         self.say = say
         self.last: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
         self._warned = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was seen so far, for a run that is resumed."""
+        return {"history": list(self.history), "warned": self._warned}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take it up again."""
+        self.history, self._warned = list(state_dict["history"]), state_dict["warned"]
+        if self.history:
+            seen = self.history[-1]
+            self.last = {name: value for name, value in seen.items() if name != "epoch"}
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: Any) -> None:
         """Look, where it is time."""
@@ -88,7 +104,8 @@ class Monitor(L.Callback):
     def _warn(self, h: Tensor) -> None:
         rank, dim = self.last["effective_rank"], h.shape[1]
         spread = float((h - h.mean(dim=0)).norm() / h.norm().clamp(min=1e-12))
-        if spread < 1e-3:
+        full = spread < 1e-3
+        if full:
             what = "all images get nearly the same features (full collapse)"
         elif rank < max(2.0, COLLAPSE * dim):
             what = f"features fill about {rank:.1f} of {dim} dimensions (dimensional collapse)"
@@ -96,8 +113,5 @@ class Monitor(L.Callback):
             self._warned = False
             return
         if not self._warned:
-            self.say(
-                f"collapse: {what}. Try a lower learning rate, a larger batch, stronger views, or "
-                "a recipe with a spread term (vicreg, simclr)."
-            )
+            self.say(f"collapse: {what}. {collapse_advice(self.recipe, full=full)}")
         self._warned = True

@@ -9,7 +9,7 @@ import numpy as np
 from likewise.graph import Graph
 from likewise.training.batches.draws import EdgeDraw, LabelDraw
 from likewise.training.batches.inclusion import Inclusion
-from likewise.training.batches.knowledge import Knowledge, read_knowledge
+from likewise.training.batches.knowledge import Knowledge, in_figures, read_knowledge
 from likewise.training.batches.parts import Parts
 from likewise.training.batches.plan import PLACES, BatchPlan, stream
 from likewise.training.batches.weights import weighted_terms
@@ -97,9 +97,9 @@ class GraphAwareBatches(BatchPlan):
         self._parts = Parts(weighted_terms(knowledge, inclusion)).to(graph.device)
         self.mixture = self._mixture(knowledge, inclusion)
         self.reason = (
-            f"known pairs are brought together: {self.mixture['known_pairs']:,.4g} in a batch of "
-            f"{self.batch_size:,}, where a random one would hold "
-            f"{self.mixture['known_pairs_if_random']:,.2g}"
+            f"known pairs are brought together: {in_figures(self.mixture['known_pairs'])} in a "
+            f"batch of {self.batch_size:,}, where a random one would hold "
+            f"{in_figures(self.mixture['known_pairs_if_random'])}"
         )
 
     mixture: dict[str, float]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from likewise.graph import Graph
 from likewise.training.batches.aware import SMALLEST_BATCH, GraphAwareBatches
-from likewise.training.batches.knowledge import read_knowledge
+from likewise.training.batches.knowledge import in_figures, read_knowledge
 from likewise.training.batches.plan import BatchPlan
 from likewise.training.batches.shuffled import ShuffledBatches
 
@@ -46,8 +46,8 @@ def plan_batches(
         shuffled.reason = "samples are shuffled: no two samples are known to be alike or different"
     elif pairs >= batch_size:
         shuffled.reason = (
-            f"samples are shuffled: a random batch holds {pairs:,.4g} known pairs on average, "
-            "which is enough"
+            f"samples are shuffled: a random batch holds {in_figures(pairs)} known pairs on "
+            "average, which is enough"
         )
     elif batch_size < SMALLEST_BATCH:
         shuffled.reason = (

@@ -65,6 +65,15 @@ class Knowledge:
         return self.pairs * random_pair(self.n, batch_size)
 
 
+def in_figures(pairs: float) -> str:
+    """A number of pairs for a reader.
+
+    >>> in_figures(11_680.4), in_figures(0.1023)
+    ('11,680', '0.1')
+    """
+    return f"{pairs:,.0f}" if pairs >= 10 else f"{pairs:.2g}"
+
+
 def random_pair(n: int, batch_size: int) -> float:
     """The probability that two samples meet in a random batch: b(b - 1) / (n(n - 1))."""
     return batch_size * (batch_size - 1) / max(n * (n - 1), 1)

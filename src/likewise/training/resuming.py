@@ -1,0 +1,86 @@
+"""A run that goes on: with its own arguments, on its own images, and only if it has not ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from likewise.data import Source
+from likewise.runs import Run
+from likewise.training.known import without_password
+
+ALLOWED = {"resume", "data", "graph", "out", "force"}
+"""Arguments that may stand beside --resume; of data, graph and out it is seen whether they fit."""
+
+
+def open_resumed(folder: Path, given: Mapping[str, Any]) -> Run:
+    """The run that is to go on; arguments beside --resume that it does not have are refused.
+
+    Args:
+        folder: of the run.
+        given: the arguments that are not the defaults of `likewise train`.
+    """
+    run = Run.open(folder)
+    config = run.config
+    differing = [
+        f"{name} is {value!r} (the run has {config.get(name)!r})"
+        for name, value in given.items()
+        if name not in ALLOWED and not _same(name, value, config.get(name))
+    ]
+    out, data = given.get("out"), given.get("data")
+    if out is not None and Path(out).resolve() != run.path.resolve():
+        differing.append(f"out is {str(out)!r}")
+    if isinstance(data, str) and _is_elsewhere(data, config["data"]):
+        differing.append(f"data is {data!r} (the run has {config['data']!r})")
+    if given.get("graph") is not None and not run.has_graph:
+        differing.append("graph is given (the run has none)")
+    if differing:
+        raise ValueError(
+            f"resume goes on with the arguments of {folder}, and others are given: "
+            f"{', '.join(differing)}. Leave them out, or start a new run, which may begin with "
+            f"this one's weights: --pretrained {run.path / 'encoder.safetensors'}"
+        )
+    return run
+
+
+def is_finished(run: Run) -> bool:
+    """Whether a run has come to its end: the summary is written then, for all of its epochs."""
+    return bool(run.summary) and run.summary.get("epochs") == run.config.get("epochs")
+
+
+def resumed_config(run: Run, *, force: bool = False) -> dict[str, Any]:
+    """The arguments that a run was started with; `force` holds for as long as it is given."""
+    if not run.checkpoint.is_file():
+        raise ValueError(
+            f"{run.path} holds no checkpoint to resume from: start it again with "
+            f"`likewise train --config {run.path / 'config.yaml'} --out ANOTHER`"
+        )
+    # Runs of before an option was there go on without it.
+    config = {"diagnose_every": 0, **run.config, "out": str(run.path)}
+    return {**config, "force": force or config.get("force", False)}
+
+
+def check_same_data(run: Run, source: Source) -> None:
+    """Refuse images that are not those of the run."""
+    saved = run.data_fingerprint
+    if saved is not None and saved != source.fingerprint():
+        raise ValueError(
+            f"the images of {source.place} are not those that {run.path} was trained on (files "
+            "were added, removed or renamed): put them back, or start a new run, with --pretrained "
+            f"{run.path / 'encoder.safetensors'}"
+        )
+
+
+def _same(name: str, given: Any, kept: Any) -> bool:
+    if name == "answers" and isinstance(given, str):
+        given = without_password(given)
+    return bool(given == kept)
+
+
+def _is_elsewhere(given: str, kept: str) -> bool:
+    """Whether this is another place, while the one that the run was trained on is still there:
+    images that have moved may be named anew, and their keys are compared."""
+    if given == kept or not Path(kept).exists():
+        return False
+    return Path(given).resolve() != Path(kept).resolve()
