@@ -154,7 +154,10 @@ def _falls(order: list[str], linear: dict[tuple[str, str, int], float]) -> list[
         for before, after in zip(there, there[1:], strict=False):
             fall = linear["spectrum", before, epochs] - linear["spectrum", after, epochs]
             if fall >= 0:
-                lines += [f"Not rising after {epochs} epochs: {after} is {fall:.1%} below.", ""]
+                lines += [
+                    f"Not rising after {epochs} epochs: {after} is {100 * fall:.1f} points below.",
+                    "",
+                ]
     return lines
 
 

@@ -55,6 +55,12 @@ def test_by_default_what_is_known_weighs_as_much_as_the_views() -> None:
         of_views += batch_size * (1 - weight)
     assert of_pairs == pytest.approx(of_views, rel=0.03)
     assert usual_weight(1, 10_000, 8) == 0.99  # views keep a part
+    assert usual_weight(1, 10_000, 8, shuffled=True) == 0.5
+
+
+def test_no_weight_is_no_knowledge() -> None:
+    graph = mixed(Graph.from_labels(torch.tensor([0, 0, -1])), 0.0)
+    assert graph.is_identity and mixed(graph, 1.0) is graph
 
 
 def test_edges_alone_and_nothing() -> None:

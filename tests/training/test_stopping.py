@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -83,7 +84,7 @@ def test_stopped_and_resumed_is_as_if_never_stopped(
     whole: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     run = tmp_path / "run"
     before = [signal.getsignal(heard) for heard in HEARD]
@@ -91,7 +92,7 @@ def test_stopped_and_resumed_is_as_if_never_stopped(
     assert main(["train", str(images), "--out", str(run), *QUICK]) == 128 + number
     monkeypatch.undo()
     assert [signal.getsignal(heard) for heard in HEARD] == before
-    said = capsys.readouterr().err
+    said = capfd.readouterr().err
     assert f"stopped at epoch {epoch}; go on with: likewise train --resume {run}\n" in said
     assert "stopping after this step" in said
     assert torch.load(run / "checkpoints/last.ckpt", weights_only=False)["global_step"] == step + 1
@@ -104,6 +105,30 @@ def test_stopped_and_resumed_is_as_if_never_stopped(
     summaries = [likewise.Run.open(path).summary for path in (run, whole)]
     assert summaries[0]["history"] == summaries[1]["history"]
     assert summaries[0]["loss"] == summaries[1]["loss"]
+
+
+def test_a_signal_in_the_last_step_leaves_a_finished_run_and_is_passed_on(
+    images: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left to resume, but whoever trains in a loop is to stop there."""
+    run = tmp_path / "run"
+    signalled(monkeypatch, 17, signal.SIGINT)
+    assert main(["train", str(images), "--out", str(run), *QUICK]) == 130
+    found, expected = (load_file(path / "encoder.safetensors") for path in (run, whole))
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert likewise.Run.open(run).summary["loss"] == likewise.Run.open(whole).summary["loss"]
+
+
+def test_killed_between_the_last_checkpoint_and_the_encoder(
+    images: Path, whole: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(whole, run)
+    for name in ("encoder.safetensors", "summary.json"):
+        (run / name).unlink()
+    assert main(["train", "--resume", str(run)]) == 0
+    found, expected = (load_file(path / "encoder.safetensors") for path in (run, whole))
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 def test_python_gets_a_keyboard_interrupt_and_is_told_what_to_give_again(
@@ -141,17 +166,9 @@ def test_the_second_signal_stops_at_once(
     assert torch.load(run / "checkpoints/last.ckpt", weights_only=False)["global_step"] == 8
 
 
-def test_in_the_last_step_it_finishes(
-    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    signalled(monkeypatch, 17, signal.SIGINT)
-    assert main(["train", str(images), "--out", str(tmp_path / "run"), *QUICK]) == 0
-    assert likewise.Run.open(tmp_path / "run").summary["epochs"] == 3
-
-
 def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
     before = [signal.getsignal(heard) for heard in HEARD]
-    signals = StopSignals(print)
+    signals = StopSignals()
     trainer: Any = SimpleNamespace(is_global_zero=True)
     thread = threading.Thread(target=signals.on_train_start, args=(trainer, None))
     thread.start()

@@ -83,8 +83,8 @@ def train(
         image_column: of Parquet files and datasets.
         label_column: of Parquet files and datasets.
         labels: put labels into the graph: "source" (folder names or column) or a CSV (key,label).
-        label_weight: w, between 0 and 1, of labels or answers. By default all that is known weighs
-            as much as the views in a random batch (1 for recipes that need labels).
+        label_weight: w, between 0 and 1, of labels or answers. By default 1 / (1 + k), with k known
+            partners of an image in a random batch (1 for recipes that need labels).
         label_share: use this share of the labels, drawn at random by the seed.
         answers: put what people answered into the graph: a project of `likewise ask` (its file, or
             the URL of its database). A snapshot is kept in the run's folder.
@@ -117,7 +117,7 @@ def train(
         stream: decode images in every epoch anew; by default only where memory is too small.
         monitor_every: epochs between two looks at rank and kNN accuracy; 0 for none.
         diagnose_every: epochs between two looks at collapse and its causes, for `likewise report`;
-            by default as often as costs at most 1 %; 0 for none.
+            by default as often as costs about 1 %; 0 for none.
         checkpoint_minutes: the least time between two checkpoints; a first one is written with the
             first epoch that ends after a minute, one when you press Ctrl-C, and one at the end.
         checkpoint_steps: a checkpoint every so many steps, whatever the time.

@@ -10,6 +10,7 @@ import torch
 from rich.console import Console
 
 from likewise.data import Source, usual_size
+from likewise.data.views.policies import LARGE_IMAGE
 from likewise.optimizers import scaled_lr
 from likewise.training.batches.choice import Sampler
 from likewise.training.fit import Machine
@@ -181,6 +182,8 @@ def choose_views(method: Recipe, config: dict[str, Any]) -> str:
     """The policy of augmentation: what was given, or the recipe's; digits have their own."""
     # A mirrored digit is no digit.
     usual = "digits" if str(config["data"]).startswith("digits") else method.views
+    if usual == "simclr-mild" and config["image_size"] >= LARGE_IMAGE:
+        usual = "simclr"  # what is too small a crop of 32 pixels is not one of 224
     return config["views"] or usual
 
 

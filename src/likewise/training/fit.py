@@ -69,6 +69,8 @@ class Outcome:
     last: dict[str, float]
     epoch_images: int
     epoch_seconds: list[float]
+    signal: int = 0
+    """What asked it to stop when only the last step was left; 0: nothing did."""
 
     @property
     def images_per_second(self) -> float:
@@ -165,7 +167,7 @@ def fit(
     def write_encoder(trained: Any) -> None:
         run.write_encoder(trained.learner.encoder, preparation)
 
-    signals = StopSignals(line.say)
+    signals = StopSignals()
     keeper = Checkpoints(
         run.checkpoint,
         minutes=checkpoint_minutes,
@@ -210,6 +212,9 @@ def fit(
     if machine.device == "cuda":
         torch.cuda.synchronize()
     seconds = time.monotonic() - started
+    if trainer.is_global_zero:
+        # A run that was killed between its last checkpoint and this file has no step left to do.
+        write_encoder(module)
     images_seen = (trainer.global_step - first) * plan.batch_size * views.n_views
     return Outcome(
         seconds=seconds,
@@ -218,6 +223,7 @@ def fit(
         last={**module.last, **monitor.last},
         epoch_images=len(plan) * plan.batch_size * views.n_views,
         epoch_seconds=line.epoch_seconds,
+        signal=signals.received,
     )
 
 

@@ -15,6 +15,7 @@ from likewise.data import Images, Source, StreamedImages
 from likewise.data.source import count
 from likewise.graph import Graph
 from likewise.runs import Run
+from likewise.training.batches.aware import SMALLEST_BATCH
 from likewise.training.batches.knowledge import random_pair
 from likewise.training.given_labels import GivenLabels, read_labels
 from likewise.training.processes import is_first_process
@@ -26,6 +27,10 @@ ANSWERS = "answers.jsonl"
 
 MOST = 0.99
 """Of the label weight by default: however little is known, views keep a part."""
+
+MOST_SHUFFLED = 0.5
+"""The same where known pairs are not brought together: with more, views of unlabelled images, which
+are most of a batch, would hardly count."""
 
 GraphOfAnswers = Callable[..., tuple[Graph, int, int]]
 """Reads a project: the graph, how many answers are about the images, and how many about others."""
@@ -85,9 +90,7 @@ def known_graph(
         return Known(_given(graph, source, images, run, config), classes)
     if labels is None:
         return Known(Graph.identity(len(images)))
-    said: Graph = Graph.identity(len(images))
-    if config["label_weight"] != 0:
-        said = mixed(Graph.from_labels(torch.from_numpy(labels.values)), config["label_weight"])
+    said = mixed(Graph.from_labels(torch.from_numpy(labels.values)), config["label_weight"])
     return Known(said, classes, labels.text(), labels.counts())
 
 
@@ -99,20 +102,23 @@ def mixed(known: Graph, weight: float) -> Graph:
             [0.2500, 1.0000, 0.0000],
             [0.0000, 0.0000, 0.7500]])
     """
-    return known if weight == 1 else (1 - weight) * Graph.identity(known.n) + weight * known
+    if weight in (0, 1):
+        return known if weight else Graph.identity(known.n)
+    return (1 - weight) * Graph.identity(known.n) + weight * known
 
 
-def usual_weight(pairs: int, n: int, batch_size: int) -> float:
-    """w by default: what is known weighs as much as the views do.
+def usual_weight(pairs: int, n: int, batch_size: int, *, shuffled: bool = False) -> float:
+    """w by default: in a random batch the known pairs of w G sum to what (1 - w) I does.
 
-    In a random batch, a sample has k partners on average of whom something is known; with
-    w = 1 / (1 + k) their entries sum to what its own is. So a few labels get much weight, and all
-    labels little for each pair (``pal`` figure 4: with too much, labels do harm).
+    A sample has k partners in it on average of whom something is known, so that w = 1 / (1 + k).
+    A few labels get much weight, and all labels little for each pair (``pal`` figure 4: with too
+    much, labels do harm).
 
     Args:
         pairs: how many pairs of two samples are known.
         n: how many samples there are.
         batch_size: samples in a batch.
+        shuffled: whether batches are drawn without a look at what is known.
 
     >>> usual_weight(10 * 5_000 * 4_999 // 2, 50_000, 256)  # all labels of ten even classes
     0.0377
@@ -120,7 +126,12 @@ def usual_weight(pairs: int, n: int, batch_size: int) -> float:
     0.99
     """
     partners = 2 * pairs * random_pair(n, batch_size) / batch_size
-    return min(MOST, float(f"{1 / (1 + partners):.3g}"))
+    return min(MOST_SHUFFLED if shuffled else MOST, float(f"{1 / (1 + partners):.3g}"))
+
+
+def _usual_weight(pairs: int, n: int, config: dict[str, Any]) -> float:
+    shuffled = config["sampler"] == "shuffled" or config["batch_size"] < SMALLEST_BATCH
+    return usual_weight(pairs, n, config["batch_size"], shuffled=shuffled)
 
 
 def without_password(project: str) -> str:
@@ -128,13 +139,15 @@ def without_password(project: str) -> str:
 
     >>> without_password("postgresql://ada:secret@host/animals")
     'postgresql://ada@host/animals'
+    >>> without_password("postgresql://ada:with/slash@host:5433/animals")
+    'postgresql://ada@host:5433/animals'
     >>> without_password("postgresql://host/animals?user=ada&password=secret&port=5433")
     'postgresql://host/animals?user=ada&port=5433'
     """
     scheme, separator, rest = project.partition("://")
     if not separator:
         return project
-    place, question, options = re.sub(r"^([^/:@]*):[^/@]*@", r"\1@", rest).partition("?")
+    place, question, options = re.sub(r"^([^/:@]*):[^@]*@", r"\1@", rest).partition("?")
     kept = [option for option in options.split("&") if "password=" not in option]
     return scheme + separator + place + question * bool(kept) + "&".join(kept)
 
@@ -175,7 +188,7 @@ def _answered(
     said = _of_images(said, source, images)
     alike, different = signed_pairs(said)
     if config["label_weight"] is None:
-        config["label_weight"] = usual_weight(alike + different, said.n, config["batch_size"])
+        config["label_weight"] = _usual_weight(alike + different, said.n, config)
     others = f" ({elsewhere:,} more about other images)" if elsewhere else ""
     return Known(
         mixed(said, config["label_weight"]),
@@ -206,7 +219,7 @@ def _labels(
         return None
     labels = read_labels(source, images, method, config)
     if config["label_weight"] is None:
-        usual = usual_weight(labels.pairs, len(images), config["batch_size"])
+        usual = _usual_weight(labels.pairs, len(images), config)
         config["label_weight"] = 1.0 if method.needs_labels else usual
     return labels
 

@@ -110,6 +110,9 @@ class Prepared:
                 f"{in_time(outcome.seconds)} ({outcome.images_per_second:,.0f} images/s)",
                 highlight=False,
             )
+        if outcome.signal:
+            # It came in the last step: the run is finished, and whoever called is not to go on.
+            raise Stopped(self.optimization.epochs, outcome.signal)
         return self.run
 
     def _begin(self) -> None:

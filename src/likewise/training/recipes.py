@@ -175,8 +175,7 @@ RECIPES: dict[str, Recipe] = {
         dimension_power=-1,
         remark="the symmetric part of the cross-covariance, on which the series is bounded, and "
         "an epsilon^2 of d / 4 for 0.06 d, with which a few dimensions may hold all energy; both "
-        "branches learn, without predictor and momentum: 20 points more after 20 epochs of "
-        "CIFAR-10",
+        "branches learn, without predictor and momentum",
     ),
     "corinfomax": Recipe(
         title="CorInfoMax",

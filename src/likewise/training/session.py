@@ -108,7 +108,7 @@ def prepare(
         machine=machine,
         resume=resume is not None,
         console=console,
-        given_data=data is not None and not isinstance(data, str),
+        given_data=data is not None and not isinstance(data, (str, Path)),
         given_graph=graph is not None,
     )
     if is_first_process():

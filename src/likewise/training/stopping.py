@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
-from collections.abc import Callable
-from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -29,8 +28,9 @@ class Stopped(KeyboardInterrupt):
         self.number = number
 
 
-class CheckpointWritten(Exception):  # noqa: N818 (an event; a KeyboardInterrupt ends in Lightning's exit 1)
-    """Leaves Lightning's loop between two steps, where a stop was asked for."""
+class CheckpointWritten(Exception):  # noqa: N818 (an event)
+    """Leaves Lightning's loop between two steps, where a stop was asked for: of a
+    KeyboardInterrupt Lightning would make an exit of its own."""
 
     def __init__(self, epoch: int, number: int) -> None:
         super().__init__(epoch, number)
@@ -44,13 +44,9 @@ class StopSignals(L.Callback):
     While training runs these handlers stand in place of all others, Lightning's among them, which
     would leave without a checkpoint. Outside of the main thread Python gives no signals, and none
     is heard.
-
-    Args:
-        say: where it is told that the signal was heard.
     """
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say = say
+    def __init__(self) -> None:
         self.received = 0
         """The number of the signal; 0 while there was none."""
         self._speaks = True
@@ -83,9 +79,8 @@ class StopSignals(L.Callback):
             raise KeyboardInterrupt
         self.received = number
         if self._speaks:
-            # A signal may come in the middle of a line, where streams refuse another one.
-            with suppress(RuntimeError):
-                self.say("stopping after this step; once more stops at once")
+            # Past all streams and their locks: one may be held by what the signal interrupted.
+            os.write(2, b"\nstopping after this step; once more stops at once\n")
 
 
 def leave_signals_to_the_trainer(worker: int) -> None:

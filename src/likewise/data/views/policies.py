@@ -5,8 +5,7 @@ from __future__ import annotations
 from likewise.data.views.policy import Policy
 
 LARGE_IMAGE = 64
-"""From this size on `simclr` and `simclr-mild` are SimCLR's policy for ImageNet: stronger colours,
-and blur."""
+"""From this size on `simclr` is SimCLR's policy for ImageNet: stronger colours, and blur."""
 
 
 def distorted(policy: Policy, strength: float) -> Policy:
@@ -90,8 +89,7 @@ POLICIES: dict[str, Policy] = {
 def find_policy(policy: Policy | str, size: int) -> Policy:
     """The policy of that name for views of `size` pixels; a policy is returned as it is.
 
-    "simclr" is what SimCLR did for CIFAR-10 below 64 pixels, and for ImageNet from there on, where
-    crops need not be milder, either.
+    "simclr" is what SimCLR did for CIFAR-10 below 64 pixels, and for ImageNet from there on.
 
     >>> find_policy("simclr", 32).blur, find_policy("simclr", 224).blur
     (0.0, 0.5)
@@ -102,6 +100,6 @@ def find_policy(policy: Policy | str, size: int) -> Policy:
         raise ValueError(
             f"policy is {policy!r}: give one of {', '.join(POLICIES)}, or a Policy of your own"
         )
-    if policy in ("simclr", "simclr-mild") and size >= LARGE_IMAGE:
+    if policy == "simclr" and size >= LARGE_IMAGE:
         policy = "simclr-imagenet"
     return POLICIES[policy]
