@@ -14,27 +14,8 @@ import likewise
 from likewise.commands import main
 from likewise.evaluation import Embeddings, write_embeddings
 from likewise.oracles import Answer, write_answers
-from likewise.runs import Preparation, Run
 from tests.commands.test_train import refused
-from tests.library.pictures import KINDS, folder_of, picture
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder as `likewise train` leaves it, with an encoder that nobody trained."""
-    from likewise.models import build_encoder
-
-    run = Run(tmp_path_factory.mktemp("runs") / "a")
-    run.path.mkdir()
-    run.write_config({"data": "photos"})
-    encoder = build_encoder("tiny", image_size=32, seed=0)
-    run.write_encoder(encoder, Preparation(32, (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)))
-    return run.path
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return folder_of(tmp_path / "photos", each=6)
+from tests.library.pictures import KINDS, picture
 
 
 @pytest.fixture
@@ -232,6 +213,22 @@ class TestClassify:
         path = tmp_path / "project.db"
         Store.open(path).close()
         assert "no answers yet" in refused(capsys, "classify", run, photos, "--answers", path)
+
+    def test_refuses_answers_about_other_images(self, run, photos, tmp_path, capsys):
+        from likewise.annotate.exchange import export_answers
+        from likewise.annotate.facts import Fact
+        from likewise.annotate.store import Store
+
+        question = {"kind": "grid", "exemplar": "dog1.png", "candidates": ["dog2.png"]}
+        body = {"question": question, "clicked": ["dog2.png"]}
+        with Store.open(tmp_path / "dogs.db") as store:
+            store.append([Fact("1", "answer", "ada", 0.0, body)])
+            export_answers(store, tmp_path / "dogs.jsonl")
+        for file in ("dogs.db", "dogs.jsonl"):
+            said = refused(capsys, "classify", run, photos, "--answers", tmp_path / file)
+            assert f"{file} holds 1 answer, none of them about these images" in said
+            assert "it has 'dog1.png', they have 'circle0.png'" in said
+            assert "no answers yet" not in said
 
     def test_refuses_one_class_only(self, run, photos, tmp_path, capsys):
         path = tmp_path / "one.csv"

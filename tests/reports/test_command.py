@@ -53,7 +53,7 @@ def test_from_python(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["nowhere"], "is no folder"),
-        ([], "runs"),
+        ([], "RUNS"),
         (["{run}", "--samples", "2"], "samples is 2"),
         (["{run}", "--out", "{folder}"], "a folder: give the name"),
         (["{run}", "--data", "nowhere"], "which is not there"),

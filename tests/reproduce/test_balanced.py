@@ -22,6 +22,18 @@ def test_figure_3_without_colour_the_accuracy_is_lowest_and_51_is_above_16():
     assert -1 <= check("balanced-3", "correlation of accuracy and bias (equation 16)") <= 1
 
 
+def test_simclr_has_the_temperature_of_the_paper_whatever_the_recipe_has():
+    from likewise.reproduce.trainings import _learner
+
+    for name in ("balanced-3", "balanced-6", "balanced-table-1", "balanced-table-2"):
+        for one in reproduction(name).trainings(SMOKE, 0):
+            assert one.recipe == "simclr" and dict(one.options)["temperature"] == 0.5
+    cosine, dot, _ = reproduction("balanced-table-1").trainings(SMOKE, 0)
+    assert dict(cosine.options) == {"temperature": 0.5}
+    assert dict(dot.options) == {"temperature": 0.5, "similarity": "dot"}
+    assert _learner(cosine, SMOKE).objective.inverse_temperature == 2.0
+
+
 def test_the_six_policies_differ_in_one_thing():
     found = policies(SMOKE)
     assert list(found) == list(NAMES) and len(set(found.values())) == 6

@@ -60,6 +60,27 @@ def test_table_5_order_of_the_series_matters_little():
     assert np.array_equal(gamma[0, 4], order[0, 1])  # gamma 1, order 4: the same training
 
 
+def test_narrower_heads_leave_the_recipes_own_dimensions_and_options():
+    from likewise.reproduce.setting import FAST
+    from likewise.reproduce.trainings import _learner
+    from likewise.training import recipe
+
+    trainings = {one.recipe: one for one in reproduction("matrix-ssl-table-1").trainings(FAST, 0)}
+    assert trainings["matrix-ssl"].method.projector == (128, 128, 16)
+    assert trainings["mec"].method.projector == (128, 128, 128)
+    for name in ("matrix-ssl", "mec"):
+        method = trainings[name].method
+        assert (method.teacher, method.predictor) == ("none", None)
+        assert method.options == recipe(name).options
+    assert _learner(trainings["mec"], FAST).objective.distortion == 0.25
+    variants = [
+        one
+        for number in (4, 5)
+        for one in reproduction(f"matrix-ssl-table-{number}").trainings(FAST, 0)
+    ]
+    assert {one.method.projector[-1] for one in variants} == {16}
+
+
 def test_methods_are_compared_on_one_budget():
     trainings = reproduction("matrix-ssl-table-1").trainings(SMOKE, 0)
     assert {one.epochs for one in trainings} == {SMOKE.epochs}

@@ -5,7 +5,6 @@ import pytest
 
 from likewise.reproduce import reproduction
 from likewise.reproduce.curves import ask_and_measure, queries_needed, stays_below
-from likewise.reproduce.findings import Check, Figure, Findings
 from likewise.reproduce.questions import TemplateQuestions
 from likewise.reproduce.trials import run_trials
 
@@ -61,12 +60,3 @@ def test_stays_below():
     errors = np.array([[0.3, 0.1, 0.1, 0.1], [0.3, 0.3, 0.1, 0.1]])
     figure = queries_needed("x", grid, errors, 0.1)
     assert (figure.value, figure.deviation) == (20, 5)
-
-
-def test_verdicts_follow_from_the_checks():
-    good, bad = Check("a", 1.0, "at most", 2.0), Check("b", float("nan"), "at least", 0.0)
-    assert good.met and not bad.met
-    assert Findings([], [good]).verdict == "holds"
-    assert Findings([], [good, bad]).verdict == "holds up to b: never (at least 0)"
-    assert Findings([], [bad]).verdict == "does not hold here"
-    assert str(Figure.of("x", np.array([0.1, 0.3]))) == "0.2 ± 0.1"

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from likewise.annotate.project import ProjectAnswers
     from likewise.data import Keyed
     from likewise.library import Collection
     from likewise.oracles import Beliefs
@@ -43,12 +42,10 @@ def what_is_known(collection: Collection, answers: str | None, labels: str | Non
     assert answers is not None
     if "://" not in answers and not Path(answers).is_file():
         raise ValueError(f"answers is {answers!r}: there is no such file, so no answers yet")
-    if answers.endswith(".jsonl"):
-        known = _of_lines(collection, Path(answers))
+    if answers.endswith(".jsonl") and _by_number(Path(answers)):
+        known = _of_numbers(collection, Path(answers))
     else:
-        from likewise.annotate.project import answers_of_project
-
-        known = _of_project(collection, answers_of_project(answers))
+        known = _of_project(collection, answers)
     if not (known.labels >= 0).any():
         raise ValueError(
             f"{answers} holds no answers yet that tell two classes apart among these images: "
@@ -86,22 +83,23 @@ def strata(collection: Collection, labels: str | None, *, seed: int) -> tuple[La
     return found.cluster, [f"cluster {number + 1}" for number in range(found.k)]
 
 
-def _of_lines(collection: Collection, path: Path) -> Known:
-    """Answers by number, as `likewise.oracles.write_answers` keeps them, or by key.
-
-    Numbers are places among the images as they are listed now: a file of a project, which has
-    keys, stays right when images are added or removed.
-    """
+def _by_number(path: Path) -> bool:
+    """Whether a file of answers has numbers (`likewise.oracles.write_answers`), or keys."""
     with path.open(encoding="utf-8") as file:
         first = file.readline().strip()
     if not first:
         raise ValueError(f"{path} is empty: there are no answers yet")
     try:
-        by_number = isinstance(json.loads(first).get("a"), int)
+        return isinstance(json.loads(first).get("a"), int)
     except (ValueError, AttributeError):
         raise ValueError(f"{path} holds no answers: its first line is {first[:60]!r}") from None
-    if not by_number:
-        return _of_facts(collection, path)
+
+
+def _of_numbers(collection: Collection, path: Path) -> Known:
+    """Answers by number: places among the images as they are listed now.
+
+    A file of a project, which has keys, stays right when images are added or removed.
+    """
     from likewise.oracles import ExactBeliefs, read_answers
 
     beliefs = ExactBeliefs(len(collection)).add(read_answers(path))
@@ -109,18 +107,12 @@ def _of_lines(collection: Collection, path: Path) -> Known:
     return Known(beliefs.labels(), names, excluded_classes(beliefs), chosen=True)
 
 
-def _of_facts(collection: Collection, path: Path) -> Known:
-    """The file that `likewise answers export` writes: facts by key."""
-    from likewise.annotate.exchange import read_lines
-    from likewise.annotate.facts import Reading
-    from likewise.annotate.project import ProjectAnswers
+def _of_project(collection: Collection, project: str) -> Known:
+    """Answers by key, of a project or of the file that `likewise answers export` writes."""
+    from likewise.annotate.project import answers_of_project, check_about
 
-    reading = Reading(enumerate(read_lines(path), 1))
-    return _of_project(collection, ProjectAnswers(reading.answers, reading.names))
-
-
-def _of_project(collection: Collection, said: ProjectAnswers) -> Known:
-    items = _keyed(collection)
+    said, items = answers_of_project(project), _keyed(collection)
+    check_about(project, said, items)
     labels, names = said.labels(items)
     return Known(labels, names, excluded_classes(said.beliefs(items)), chosen=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from likewise.commands.errors import UsageError
+from likewise.commands.errors import UsageError, needs
 
 
 def answers(
@@ -28,6 +28,7 @@ def answers(
         format: by default by the file's name: .jsonl, .csv, or .json (Label Studio).
         who: said what has no author, in an import.
     """
+    needs("`likewise answers`", "annotate", "sqlalchemy")
     from rich.console import Console
 
     from likewise.annotate.exchange import export_answers, import_answers
@@ -41,9 +42,10 @@ def answers(
             raise ValueError(f"there is no file {file} to import")
         with Store.open(project) as store:
             if action == "export":
+                done = "replaced" if file.exists() else "wrote"
                 count = export_answers(store, file, format)
                 unit = {"jsonl": "facts", "csv": "rows"}.get(_format(file, format), "tasks")
-                console.print(f"{file}: {count:,} {unit} of {store.place}", highlight=False)
+                console.print(f"{done} {file}: {count:,} {unit} of {store.place}", highlight=False)
             else:
                 held, new = import_answers(store, file, format, who=who)
                 console.print(f"{store.place}: {new:,} new of {held:,} facts", highlight=False)

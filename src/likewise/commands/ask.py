@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from likewise.commands.errors import UsageError
+from likewise.commands.errors import UsageError, needs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,14 +78,7 @@ def ask(
         device: where to compute; "auto" is a GPU where there is one.
         seed: of random weights and draws.
     """
-    try:
-        import fastapi  # noqa: F401
-        import sqlalchemy  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            f"`likewise ask` needs {error.name}: pip install 'likewise[annotate]'"
-        ) from error
+    needs("`likewise ask`", "annotate", "fastapi", "sqlalchemy", "uvicorn")
     from rich.console import Console
 
     from likewise.annotate import Desk, Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from likewise.commands.errors import UsageError
+from likewise.commands.errors import UsageError, needs
 
 if TYPE_CHECKING:
     from likewise.library.classify import Labelled
@@ -58,6 +58,8 @@ def classify(
         batch_size: images at a time.
         device: where to compute; "auto" is a GPU where there is one.
     """
+    if answers is not None and not answers.endswith(".jsonl"):
+        needs("--answers", "annotate", "sqlalchemy")
     from rich.console import Console
 
     from likewise.commands.answered import what_is_known

@@ -24,11 +24,13 @@ def embed(
 ) -> Embeddings:
     """Embed images with a trained encoder: key, embedding and, where known, label.
 
+    From Python `out` may be left out: the embeddings are returned.
+
     Args:
         run: a folder that `likewise train` wrote.
         data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
             "digits".
-        out: the Parquet file to write.
+        out: the Parquet file to write (NAME.parquet).
         image_column: of Parquet files and datasets.
         label_column: of Parquet files and datasets.
         batch_size: images at a time.
@@ -41,6 +43,10 @@ def embed(
     from likewise.evaluation.embedded import embed_source
 
     console = Console(stderr=True)
+    if out is not None and Path(out).suffix != ".parquet":
+        raise UsageError(f"out is {out}: embeddings are Parquet, so give a name.parquet")
+    if out is not None and Path(out).is_dir():
+        raise UsageError(f"out is {out}, a folder: give the name of a file")
     try:
         found = embed_source(
             run,
@@ -55,7 +61,8 @@ def embed(
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from error
     if out is not None:
+        done = "replaced" if Path(out).exists() else "wrote"
         write_embeddings(out, found)
         rows, dim = found.rows.shape
-        console.print(f"{out}: {rows:,} embeddings of {dim} numbers", highlight=False)
+        console.print(f"{done} {out}: {rows:,} embeddings of {dim} numbers", highlight=False)
     return found

@@ -84,7 +84,8 @@ def evaluate(
     if out is None and run is not None:
         out = Path(run) / "evaluation.json"
     if out is not None:
+        done = "replaced" if Path(out).exists() else "wrote"
         with write_atomically(out) as aside:
             aside.write_text(json.dumps(found.to_dict(), indent=1) + "\n")
-        console.print(f"wrote {out}", highlight=False)
+        console.print(f"{done} {out}", highlight=False)
     return found

@@ -31,8 +31,10 @@ def export(
 
     try:
         opened = Run.open(run)
-        path = write_export(opened, format, out or opened.path / DEFAULTS[format])
+        path = Path(out or opened.path / DEFAULTS[format])
+        done = "replaced" if path.exists() else "wrote"
+        write_export(opened, format, path)
     except (ValueError, OSError, ImportError) as error:
         raise UsageError(str(error)) from error
-    Console(stderr=True).print(f"wrote {path}", highlight=False)
+    Console(stderr=True).print(f"{done} {path}", highlight=False)
     return path

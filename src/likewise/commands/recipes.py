@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+WIDE = 140
+"""Columns of a terminal from which on there is one for everything; else two do."""
+
 
 def recipes(*, markdown: bool = False) -> None:
     """List the methods that `likewise train --recipe` knows, with paper and defaults.
@@ -42,11 +45,22 @@ def recipes(*, markdown: bool = False) -> None:
         for row in rows:
             print("| " + " | ".join(row) + " |")
         return
+    console = Console()
     table = Table(
-        *header,
         caption="learning rates are for 256 images a batch, and grow with it; x d^p: the loss is "
         "multiplied by dimensions ** p",
     )
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    # A name is there to be typed: it is never cut.
+    table.add_column(header[0], no_wrap=True, min_width=max(map(len, RECIPES)))
+    if console.width >= WIDE:
+        for title in header[1:]:
+            table.add_column(title, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+    else:
+        table.add_column("what it is", overflow="fold")
+        for name, paper, *values in rows:
+            named = zip(header[2:], values, strict=True)
+            parts = [f"{title} {value}" for title, value in named if value]
+            table.add_row(name, f"{paper}: {'; '.join(parts)}")
+    console.print(table)

@@ -60,11 +60,12 @@ def report(
             words += [] if samples == 1500 else ["--samples", str(samples)]
             words += [] if seed == 0 else ["--seed", str(seed)]
             usual = {n: p.default for n, p in inspect.signature(train).parameters.items()}
+            done = "replaced" if out.exists() else "wrote"
             write_report(out, subjects, command=shlex.join(words), usual=usual)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from error
     for subject in subjects:
         said = "no verdict" if subject.verdict is None else ", ".join(subject.verdict.names)
         console.print(f"{subject.name}: {said}", highlight=False)
-    console.print(f"wrote {out}", highlight=False)
+    console.print(f"{done} {out}", highlight=False)
     return out

@@ -66,6 +66,11 @@ def simulate(
             raise UsageError(f"{argument} is {value}: give at least 1")
     if out.is_dir():
         raise UsageError(f"out is {out}, a folder: give the name of an HTML file")
+    if data != "digits" and Path(data).is_dir():
+        raise UsageError(
+            f"data is {data}, a folder: give 'digits', or the labelled embeddings of these images: "
+            f"likewise embed RUN {data} --out embeddings.parquet"
+        )
     console = Console()
     found: dict[str, list[History]] = {name: [] for name in names}
     levels = []
@@ -102,6 +107,7 @@ def simulate(
     for name, row in rows.items():
         table.add_row(name, *(row[column] for column in FIGURES))
     console.print(table)
+    done = "replaced" if out.exists() else "wrote"
     write_page(
         out,
         found,
@@ -111,5 +117,5 @@ def simulate(
         "level is 95 % of the accuracy of a logistic regression with all labels. Seconds are "
         "those of a model (base, look at a tile, click), not measured on people.",
     )
-    console.print(f"wrote {out}")
+    console.print(f"{done} {out}", highlight=False)
     return found

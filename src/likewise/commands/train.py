@@ -86,8 +86,9 @@ def train(
         label_weight: w, between 0 and 1, of labels or answers. By default 1 / (1 + k), with k known
             partners of an image in a random batch (1 for recipes that need labels).
         label_share: use this share of the labels, drawn at random by the seed.
-        answers: put what people answered into the graph: a project of `likewise ask` (its file, or
-            the URL of its database). A snapshot is kept in the run's folder.
+        answers: put what people answered into the graph: a project of `likewise ask` (its file,
+            the URL of its database, or an export of it, .jsonl). A snapshot is kept in the run's
+            folder.
         merge_duplicates: find near-duplicates by their pixels, and put them into the graph as
             alike: without, self-supervision takes a twin for a negative.
         duplicates: near-duplicates to merge, from a CSV file that `likewise duplicates` wrote.

@@ -13,6 +13,7 @@ from likewise.evaluation.task import Task, class_indices, embedding_rows, labell
 
 HELD_OUT = 5
 """Without test rows, one of this many rows of each class is held out of training."""
+REMEDY = "give images in one folder a class, or a table (images or embeddings) with a column label"
 
 
 def two_sets(
@@ -27,7 +28,7 @@ def two_sets(
         raise ValueError("train is Embeddings, which have their own labels: give (train, test)")
     other = train_labels if train_labels is not None else test
     if train.labels is None:
-        raise ValueError("train has no labels: give embeddings with a column label")
+        raise ValueError(f"train has no labels: {REMEDY}")
     names = train.class_names
     notes: list[str] = []
     if other is None:
@@ -35,7 +36,7 @@ def two_sets(
     if not isinstance(other, Embeddings):
         raise ValueError(f"train is Embeddings and test is {type(other).__name__}: give Embeddings")
     if other.labels is None:
-        raise ValueError("test has no labels: give embeddings with a column label")
+        raise ValueError(f"test has no labels: {REMEDY}")
     labels = other.labels
     if names is not None and other.class_names is not None:
         names = names + [name for name in other.class_names if name not in set(names)]

@@ -64,7 +64,7 @@ def queries_needed(name: str, grid: NDArray[Any], errors: NDArray[Any], level: f
     The deviation is that of the numbers that single trials need (those which get there).
     """
     each = np.array([stays_below(grid, trial, level) for trial in errors])
-    spread = float(np.nanstd(each)) if np.isfinite(each).any() else None
+    spread = float(np.nanstd(each)) if np.isfinite(each).sum() > 1 else None
     return Figure(
         f"{name}: queries to error {level:g}".replace("0.", "."),
         stays_below(grid, errors.mean(axis=0), level),

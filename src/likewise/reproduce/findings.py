@@ -23,7 +23,7 @@ Trial = Callable[[np.random.Generator], Samples]
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured number: its mean and standard deviation over the trials."""
+    """A measured number: its mean over the trials and, where there are several, its deviation."""
 
     name: str
     value: float
@@ -31,12 +31,13 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, values: NDArray[Any]) -> Figure:
-        """The mean and the standard deviation of one number a trial.
+        """The mean and the standard deviation of one number a trial; one trial has none.
 
-        >>> print(Figure.of("error", np.array([0.1, 0.3])))
-        0.2 ± 0.1
+        >>> print(Figure.of("error", np.array([0.1, 0.3])), Figure.of("error", np.array([0.1])))
+        0.2 ± 0.1 0.1
         """
-        return cls(name, float(np.mean(values)), float(np.std(values)))
+        deviation = float(np.std(values)) if len(values) > 1 else None
+        return cls(name, float(np.mean(values)), deviation)
 
     def __str__(self) -> str:
         if self.deviation is None:
@@ -44,28 +45,51 @@ class Figure:
         return f"{_short(self.value)} ± {_short(self.deviation)}"
 
 
+Sense = Literal["at most", "at least", "less than", "more than"]
+Outcome = Literal["met", "tie", "not met", "not tested"]
+TIE = 1e-9
+"""Numbers that are as near as this are equal: means over trials are rounded."""
+
+
 @dataclass(frozen=True)
 class Check:
     """A number that has to stay on one side of a limit.
 
-    >>> Check("error with all labels", 0.05, "at most", 0.085).met
-    True
+    A claim that one thing is better than another needs "more than" or "less than": at a tie it is
+    not met.
+
+    >>> Check("error with all labels", 0.05, "at most", 0.085).outcome
+    'met'
+    >>> Check("linear probe, ours less theirs", 0.0, "more than", 0.0).outcome
+    'tie'
     """
 
     name: str
     value: float
-    sense: Literal["at most", "at least"]
+    sense: Sense
     limit: float
+    tested: bool = True
+    """False where the trials cannot tell, such as a deviation over one trial."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came out. A number that is not there (NaN) does not meet anything."""
+        if not self.tested:
+            return "not tested"
+        if self.sense in ("less than", "more than") and abs(self.value - self.limit) <= TIE:
+            return "tie"
+        above = self.sense in ("at least", "more than")
+        met = self.value >= self.limit if above else self.value <= self.limit
+        return "met" if met else "not met"
 
     @property
     def met(self) -> bool:
-        """Whether it does. A number that is not there (NaN) does not."""
-        if self.sense == "at most":
-            return bool(self.value <= self.limit)
-        return bool(self.value >= self.limit)
+        """Whether the number is where it has to be."""
+        return self.outcome == "met"
 
     def __str__(self) -> str:
-        return f"{self.name}: {_short(self.value)} ({self.sense} {_short(self.limit)})"
+        value = f": {_short(self.value)}" if self.tested else ""
+        return f"{self.name}{value} ({self.sense} {_short(self.limit)})"
 
 
 @dataclass(frozen=True)
@@ -79,13 +103,29 @@ class Findings:
 
     @property
     def verdict(self) -> str:
-        """ "holds", "holds up to ..." with the checks that failed, or "does not hold here"."""
-        failed = [check for check in self.checks if not check.met]
+        """What the checks say together.
+
+        "holds", "holds up to ..." with the checks that failed, "does not hold here", or "a tie"
+        where all of them are ties; what was not tested is named behind it.
+
+        >>> ahead = Check("ours less theirs", 0.1, "more than", 0.0)
+        >>> steady = Check("deviation", float("nan"), "at most", 0.02, tested=False)
+        >>> Findings([], [ahead, steady]).verdict
+        'holds; not tested: deviation'
+        """
+        tested = [check for check in self.checks if check.tested]
+        failed = [check for check in tested if not check.met]
+        if not tested:
+            return "not tested"
         if not failed:
-            return "holds"
-        if len(failed) == len(self.checks):
-            return "does not hold here"
-        return "holds up to " + "; ".join(map(str, failed))
+            said = "holds"
+        elif len(failed) == len(tested):
+            ties = all(check.outcome == "tie" for check in failed)
+            said = "a tie" if ties else "does not hold here"
+        else:
+            said = "holds up to " + "; ".join(map(str, failed))
+        untested = [check.name for check in self.checks if not check.tested]
+        return f"{said}; not tested: {', '.join(untested)}" if untested else said
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,11 @@ HEAD = (
     'The errors are those of a linear probe without intercept. "Error" is the probe of the '
     "authors' experiments, fitted on the test labels; the *honest* error, with the probe fitted "
     "on the training labels, stands beside it in the lists below. ± is the standard deviation "
-    "over trials; for a number of queries, it is that of the numbers which single trials need, "
-    "while the number itself is where the mean error gets below the level for good. Measured on "
-    "{machines}; [CITATION.cff](../CITATION.cff) says which paper goes by which short name.\n\n"
+    "over trials (one trial has none); for a number of queries, it is that of the numbers which "
+    "single trials need, while the number itself is where the mean error gets below the level for "
+    'good. "More than" and "less than" are strict: equal figures are a tie, which supports no '
+    "claim. Measured on {machines}; [CITATION.cff](../CITATION.cff) says which paper goes by which "
+    "short name.\n\n"
     "`geometry`, `matrix-ssl` and `balanced` train encoders. Their rows are of the fast setting "
     "(tiny encoder, scikit-learn's digits in grey at 8 x 8 pixels, seconds a training) unless "
     "the name ends with -full (ResNet-18 on CIFAR-10, `likewise reproduce NAME --full --data "
@@ -44,8 +46,13 @@ def stems() -> list[str]:
 
 def read_found(folder: Path) -> list[dict[str, Any]]:
     """What is there, in the order of the papers."""
-    paths = [folder / f"{name}.json" for name in stems()]
-    return [json.loads(path.read_text()) for path in paths if path.exists()]
+    found = {}
+    for path in (folder / f"{name}.json" for name in stems()):
+        if path.exists():
+            found[path] = json.loads(path.read_text())
+            if any("outcome" not in check for check in found[path]["checks"]):
+                raise ValueError(f"{path} is of an earlier version: run that reproduction again")
+    return list(found.values())
 
 
 def read_page(page: Path) -> tuple[dict[str, str], dict[str, str], list[str]]:
@@ -114,13 +121,23 @@ def page_text(
 
 def _row(entry: dict[str, Any]) -> str:
     checks = "<br>".join(
-        f"{check['text']}{'' if check['met'] else ' **not met**'}" for check in entry["checks"]
+        check["text"] + ("" if check["outcome"] == "met" else f" **{check['outcome']}**")
+        for check in entry["checks"]
     )
     name = entry["name"]
-    verdict = entry["verdict"].split(" up to ")[0]
-    if verdict != entry["verdict"]:
-        verdict += " in part"
-    return f"| [`{name}`](#{name}) | {entry['claim']} | {checks} | {verdict} |"
+    return f"| [`{name}`](#{name}) | {entry['claim']} | {checks} | {_brief(entry['verdict'])} |"
+
+
+def _brief(verdict: str) -> str:
+    """A verdict for the table, where the checks stand beside it.
+
+    >>> _brief("holds up to error: 0.2 (at most 0.1)"), _brief("holds; not tested: deviation")
+    ('holds in part', 'holds as far as tested')
+    """
+    said, *untested = verdict.split("; not tested: ")
+    if " up to " in said:
+        return "holds in part"
+    return "holds as far as tested" if untested and said == "holds" else said
 
 
 def _section(entry: dict[str, Any]) -> list[str]:

@@ -43,7 +43,8 @@ def record(
         "verdict": findings.verdict,
         "remark": findings.remark,
         "checks": [
-            {**asdict(check), "met": check.met, "text": str(check)} for check in findings.checks
+            {**asdict(check), "outcome": check.outcome, "text": str(check)}
+            for check in findings.checks
         ],
         "figures": [{**asdict(figure), "text": str(figure)} for figure in findings.figures],
         "settings": {**({} if setting is None else setting.describe()), **entry.settings},
@@ -52,7 +53,10 @@ def record(
         "seconds": round(seconds, 1),
         "machine": machine(None if setting is None else setting.device),
         "means": {
-            name: {"mean": values.mean(axis=0), "deviation": values.std(axis=0)}
+            name: {
+                "mean": values.mean(axis=0),
+                "deviation": values.std(axis=0) if trials > 1 else None,
+            }
             for name, values in samples.items()
             if values[0].size <= CURVE_NUMBERS
         },
@@ -119,8 +123,9 @@ def table(found: dict[str, Any]) -> Table:
         rows.add_row(figure["name"], figure["text"])
     rows.add_section()
     for check in found["checks"]:
-        mark = "[green]met[/]" if check["met"] else "[red]not met[/]"
-        rows.add_row(check["text"], mark)
+        outcome = check["outcome"]
+        color = {"met": "green", "not met": "red"}.get(outcome, "yellow")
+        rows.add_row(check["text"], f"[{color}]{outcome}[/]")
     return rows
 
 

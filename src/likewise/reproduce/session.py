@@ -110,7 +110,9 @@ def look(
 
 def show_list(console: Console) -> None:
     """Print all names and claims."""
-    rows = Table("name", "claim")
+    rows = Table()
+    rows.add_column("name", no_wrap=True, min_width=max(map(len, REPRODUCTIONS)))
+    rows.add_column("claim")
     for entry in REPRODUCTIONS.values():
         rows.add_row(entry.name, entry.claim)
     console.print(rows)

@@ -126,8 +126,8 @@ def _check_file(path: Path) -> None:
         if "not a database" not in str(error):
             raise
         raise ValueError(
-            f"{path} is not a project (not an SQLite file): give a new file, or one that "
-            "`likewise ask` made"
+            f"{path} is not a project (not an SQLite file): give one that `likewise ask` made, or "
+            "a new name for it to make one"
         ) from None
     finally:
         connection.close()

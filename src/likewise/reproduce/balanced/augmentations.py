@@ -93,8 +93,8 @@ def conclude(samples: Samples) -> Findings:
         for number, values in ((16, bias), (51, printed))
     ]
     checks += [
-        Check("accuracy, base less the best other", probe[0] - probe[1:].max(), "at least", 0.0),
-        Check("bias (16), base less the least other", bias[0] - bias[1:].min(), "at most", 0.0),
+        Check("accuracy, base less the best other", probe[0] - probe[1:].max(), "more than", 0.0),
+        Check("bias (16), base less the least other", bias[0] - bias[1:].min(), "less than", 0.0),
     ]
     return Findings(figures, checks, f"The most accurate is {NAMES[int(probe.argmax())]!r}.")
 

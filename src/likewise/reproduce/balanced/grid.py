@@ -70,7 +70,7 @@ def conclude(samples: Samples) -> Findings:
         Check(
             "best of the balanced loss less best of generalised NT-Xent",
             mean[0].max() - mean[1].max(),
-            "at least",
+            "more than",
             0.0,
         )
     ]

@@ -11,6 +11,8 @@ from likewise.reproduce.setting import Setting
 from likewise.reproduce.trainings import Training
 
 TIMES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+TEMPERATURE = 0.5
+"""Of SimCLR in the paper (section 5); our recipe's own is another."""
 
 
 def policy(setting: Setting) -> Policy:
@@ -45,4 +47,6 @@ def training(setting: Setting, recipe: str, seed: int, **changes: Any) -> Traini
     one = Training(
         recipe, policy(setting), setting.epochs, changes=given, snapshots=TIMES, seed=seed
     )
+    if recipe == "simclr":
+        changes["options"] = (("temperature", TEMPERATURE), *changes.get("options", ()))
     return replace(one, **changes)

@@ -72,7 +72,7 @@ def conclude(samples: Samples) -> Findings:
             Check("attracting gap, end / start", attract[-1] / attract[0], "at most", 0.9),
             Check("repelling gap, end / start", repel[-1] / repel[0], "at most", 0.9),
             Check("repelling gap, end / largest", repel[-1] / repel.max(), "at most", 0.9),
-            Check("repelling / attracting gap, least", (repel / attract).min(), "at least", 1.0),
+            Check("repelling / attracting gap, least", (repel / attract).min(), "more than", 1.0),
         ],
         f"The repelling gap ends at {repel[-1]:.2f}; the constant log n / (nu alpha) of the bound "
         f"is {mean[-1, 5]:.2f} there, and follows nu, which ends at {mean[-1, 4]:.2f}.",

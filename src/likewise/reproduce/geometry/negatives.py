@@ -67,8 +67,8 @@ def conclude_5(samples: Samples) -> Findings:
         figures,
         [
             Check("distance, small / large", small / large, "at least", 1.02),
-            Check("distance, small / moderate", small / moderate, "at least", 1.0),
-            Check("distance, moderate / large", moderate / large, "at least", 1.0),
+            Check("distance, small / moderate", small / moderate, "more than", 1.0),
+            Check("distance, moderate / large", moderate / large, "more than", 1.0),
         ],
         "Distances are of unit rows of the encoder; the nearest is found behind the projector.",
     )
@@ -125,11 +125,11 @@ def conclude_6(samples: Samples) -> Findings:
     quarter = TIMES.index(0.25)
     early = (mean[:, quarter] - mean[:, 0]) / (mean[:, -1] - mean[:, 0])
     checks += [
-        Check("fine: large less small, at the end", final[2] - final[0], "at least", 0.0),
+        Check("fine: large less small, at the end", final[2] - final[0], "more than", 0.0),
         Check(
             "fine: share of the rise in the first quarter, small less large",
             early[0] - early[2],
-            "at least",
+            "more than",
             0.0,
         ),
     ]

@@ -94,20 +94,20 @@ def conclude(samples: Samples) -> Findings:
             Check(
                 "linear probe, best MLP less linear projector",
                 max(v for name, v in probe.items() if name != "linear") - probe["linear"],
-                "at least",
+                "more than",
                 0.0,
             ),
             Check("linear: distance of local spans", spans["linear"], "at most", 1e-9),
             Check(
                 "distance of local spans, 3 layers less 1",
                 spans["3 x middle"] - spans["1 x middle"],
-                "at least",
+                "more than",
                 0.0,
             ),
             Check(
                 "displacements unexplained locally, 3 layers / linear",
                 left["3 x middle"] / left["linear"],
-                "at most",
+                "less than",
                 1.0,
             ),
         ],

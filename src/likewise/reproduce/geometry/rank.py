@@ -55,10 +55,10 @@ def conclude(samples: Samples) -> Findings:
         [
             Check("effective rank of the weight, large / small", large / small, "at most", 0.97),
             Check("the same, moderate / small", moderate / small, "at most", 0.99),
-            Check("the same, large / moderate", large / moderate, "at most", 1.0),
+            Check("the same, large / moderate", large / moderate, "less than", 1.0),
             Check("small: effective rank kept, end / start", small / start, "at least", 0.95),
             Check("linear probe, large less small", strong - weak, "at least", 0.01),
-            Check("linear probe, large less moderate", strong - middle, "at least", 0.0),
+            Check("linear probe, large less moderate", strong - middle, "more than", 0.0),
         ],
         f"Under large augmentation the effective rank goes from {start:.1f} to {large:.1f}, under "
         f"small to {small:.1f}.",

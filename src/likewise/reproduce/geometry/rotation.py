@@ -58,7 +58,7 @@ def conclude(samples: Samples) -> Findings:
     return Findings(
         figures,
         [
-            Check("least growth from one range to the next", np.diff(mean).min(), "at least", 0.0),
+            Check("least growth from one range to the next", np.diff(mean).min(), "more than", 0.0),
             Check("rank at 180 / rank at 10 degrees", mean[-1] / mean[2], "at least", 2.0),
         ],
     )

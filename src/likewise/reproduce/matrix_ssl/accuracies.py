@@ -88,9 +88,9 @@ def conclude_1(samples: Samples) -> Findings:
     return Findings(
         _figures(samples, [TITLES[name] for name in METHODS]),
         [
-            Check("Matrix-SSL less the best other", _lead(probe, len(probe) - 1), "at least", 0.0),
-            Check("MEC less the best but Matrix-SSL", _lead(without, 7), "at least", 0.0),
-            Check("Matrix-SSL less SimCLR", float(probe[-1] - probe[0]), "at least", 0.0),
+            Check("Matrix-SSL less the best other", _lead(probe, len(probe) - 1), "more than", 0.0),
+            Check("MEC less the best but Matrix-SSL", _lead(without, 7), "more than", 0.0),
+            Check("Matrix-SSL less SimCLR", float(probe[-1] - probe[0]), "more than", 0.0),
         ],
         f"From the best: {', '.join(order)}.",
     )
@@ -102,7 +102,7 @@ def conclude_4(samples: Samples) -> Findings:
     return Findings(
         _figures(samples, [f"gamma {gamma:g}" for gamma in GAMMAS]),
         [
-            Check("gamma 1 less the best other", _lead(probe, GAMMAS.index(1.0)), "at least", 0.0),
+            Check("gamma 1 less the best other", _lead(probe, GAMMAS.index(1.0)), "more than", 0.0),
             Check("best less worst", float(np.ptp(probe)), "at most", 0.02),
         ],
         f"The best is gamma {GAMMAS[int(probe.argmax())]:g}; the paper's range is 0.005.",
@@ -115,7 +115,7 @@ def conclude_5(samples: Samples) -> Findings:
     return Findings(
         _figures(samples, [f"order {order}" for order in ORDERS]),
         [
-            Check("order 4 less the best other", _lead(probe, ORDERS.index(4)), "at least", 0.0),
+            Check("order 4 less the best other", _lead(probe, ORDERS.index(4)), "more than", 0.0),
             Check("best less worst", float(np.ptp(probe)), "at most", 0.02),
         ],
         f"The best is order {ORDERS[int(probe.argmax())]}; the paper's range is 0.002.",

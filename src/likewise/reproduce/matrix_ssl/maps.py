@@ -95,13 +95,13 @@ def conclude_2(samples: Samples) -> Findings:
             Check(
                 "silhouette of the map, SimCLR less the best other",
                 float(mean["simclr"][0]) - max(others),
-                "at least",
+                "more than",
                 0.0,
             ),
             Check(
                 "NC1, Barlow Twins / SimCLR",
                 float(mean["barlow-twins"][2] / mean["simclr"][2]),
-                "at least",
+                "more than",
                 1.0,
             ),
             Check(

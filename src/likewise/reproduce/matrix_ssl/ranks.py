@@ -56,16 +56,16 @@ def conclude(samples: Samples) -> Findings:
                     figures.append(Figure.of(title, values[:, row, column, kind]))
     growth = samples["encoder"][:, :, -1] / samples["encoder"][:, :, 1]
     mean = growth.mean(axis=0)
-    checks.append(Check("SimCLR: intra-class, end / a tenth", mean[0, 0], "at most", 1.0))
+    checks.append(Check("SimCLR: intra-class, end / a tenth", mean[0, 0], "less than", 1.0))
     for row, method in ((1, "byol"), (2, "barlow-twins")):
         name = f"{TITLES[method]}: intra-class, end / a tenth"
-        checks.append(Check(name, mean[row, 0], "at least", 1.0))
+        checks.append(Check(name, mean[row, 0], "more than", 1.0))
     for row, method in enumerate(METHODS):
         name = f"{TITLES[method]}: inter-class, end / a tenth"
-        checks.append(Check(name, mean[row, 1], "at least", 1.0))
+        checks.append(Check(name, mean[row, 1], "more than", 1.0))
     last = samples["encoder"][:, :, -1, 0].mean(axis=0)
     checks.append(
-        Check("intra-class at the end, Barlow Twins / SimCLR", last[2] / last[0], "at least", 1.0)
+        Check("intra-class at the end, Barlow Twins / SimCLR", last[2] / last[0], "more than", 1.0)
     )
     return Findings(figures, checks)
 

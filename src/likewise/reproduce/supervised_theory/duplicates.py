@@ -87,6 +87,7 @@ def conclude(samples: Samples) -> Findings:
                     _standard_errors(own[:, -1] - own[:, 0]),
                     "at least",
                     2,
+                    tested=len(own) > 1,
                 )
             )
             harm, repair = (own[:, -1] - own[:, 0]).mean(), (own[:, -1] - both).mean()
