@@ -45,10 +45,16 @@ def answers(
                 done = "replaced" if file.exists() else "wrote"
                 count = export_answers(store, file, format)
                 unit = {"jsonl": "facts", "csv": "rows"}.get(_format(file, format), "tasks")
-                console.print(f"{done} {file}: {count:,} {unit} of {store.place}", highlight=False)
+                console.print(
+                    f"{done} {file}: {count:,} {unit} of {store.place}",
+                    highlight=False,
+                    soft_wrap=True,
+                )
             else:
                 held, new = import_answers(store, file, format, who=who)
-                console.print(f"{store.place}: {new:,} new of {held:,} facts", highlight=False)
+                console.print(
+                    f"{store.place}: {new:,} new of {held:,} facts", highlight=False, soft_wrap=True
+                )
     except (ValueError, OSError, ImportError) as error:
         raise UsageError(str(error)) from error
     return 0

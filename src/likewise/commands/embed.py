@@ -64,5 +64,7 @@ def embed(
         done = "replaced" if Path(out).exists() else "wrote"
         write_embeddings(out, found)
         rows, dim = found.rows.shape
-        console.print(f"{done} {out}: {rows:,} embeddings of {dim} numbers", highlight=False)
+        console.print(
+            f"{done} {out}: {rows:,} embeddings of {dim} numbers", highlight=False, soft_wrap=True
+        )
     return found

@@ -87,5 +87,5 @@ def evaluate(
         done = "replaced" if Path(out).exists() else "wrote"
         with write_atomically(out) as aside:
             aside.write_text(json.dumps(found.to_dict(), indent=1) + "\n")
-        console.print(f"{done} {out}", highlight=False)
+        console.print(f"{done} {out}", highlight=False, soft_wrap=True)
     return found

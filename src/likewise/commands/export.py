@@ -36,5 +36,5 @@ def export(
         write_export(opened, format, path)
     except (ValueError, OSError, ImportError) as error:
         raise UsageError(str(error)) from error
-    Console(stderr=True).print(f"{done} {path}", highlight=False)
+    Console(stderr=True).print(f"{done} {path}", highlight=False, soft_wrap=True)
     return path

@@ -66,6 +66,6 @@ def report(
         raise UsageError(str(error)) from error
     for subject in subjects:
         said = "no verdict" if subject.verdict is None else ", ".join(subject.verdict.names)
-        console.print(f"{subject.name}: {said}", highlight=False)
-    console.print(f"{done} {out}", highlight=False)
+        console.print(f"{subject.name}: {said}", highlight=False, soft_wrap=True)
+    console.print(f"{done} {out}", highlight=False, soft_wrap=True)
     return out

@@ -103,4 +103,4 @@ def _write(out: Path, docs: Path, console: Console) -> None:
     if not read_found(out):
         raise UsageError(f"out is {out}, which holds no results: run some reproductions first")
     write_page(out, docs)
-    console.print(f"wrote {docs}")
+    console.print(f"wrote {docs}", highlight=False, soft_wrap=True)

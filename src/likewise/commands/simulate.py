@@ -117,5 +117,5 @@ def simulate(
         "level is 95 % of the accuracy of a logistic regression with all labels. Seconds are "
         "those of a model (base, look at a tile, click), not measured on people.",
     )
-    console.print(f"{done} {out}", highlight=False)
+    console.print(f"{done} {out}", highlight=False, soft_wrap=True)
     return found
