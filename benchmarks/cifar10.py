@@ -3,7 +3,7 @@
     python benchmarks/cifar10.py --data ../shared/data/cifar10 --part short --out build/cifar10
     python benchmarks/cifar10.py --data ../shared/data/cifar10 --part long --out build/cifar10
     python benchmarks/cifar10.py --data ../shared/data/cifar10 --part spectrum --out build/cifar10
-    python benchmarks/cifar10.py ... --part variants | weights
+    python benchmarks/cifar10.py ... --part variants | labels | weights
     python benchmarks/cifar10.py --out build/cifar10 --page docs/benchmarks/cifar10.md
 
 An entry that has its JSON file in --out is not run again, one that was stopped goes on from its
@@ -18,7 +18,7 @@ import multiprocessing
 import os
 import shutil
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +145,7 @@ def measure(
             monitor_every=0,
             checkpoint_minutes=1.0,
             logger=["csv"],
+            seed=entry.seed,
             **options,
         )
     trained = time.monotonic() - started
@@ -187,7 +188,7 @@ def main() -> None:
         longest = 0.0
         for entry in entries(given.part):
             if given.epochs:
-                entry = Entry(entry.part, entry.name, entry.recipe, given.epochs, entry.options)
+                entry = replace(entry, epochs=given.epochs)
             if given.only and entry.name not in given.only:
                 continue
             if (given.out / entry.file).is_file():

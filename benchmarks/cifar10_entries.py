@@ -7,8 +7,11 @@ from typing import Any
 
 from likewise.training import RECIPES
 
-PARTS = ("short", "variants", "long", "spectrum", "weights")
+PARTS = ("short", "variants", "long", "labels", "spectrum", "weights")
 LONG = ("simclr", "balanced", "vicreg", "matrix-ssl")
+SHARES = (0.01, 0.1, 1.0)
+"""Of the labels that are put into the graph."""
+
 EPOCHS = (2, 10, 30)
 """Of the spectrum: those of pal C.3, and a longer setting."""
 
@@ -22,15 +25,18 @@ SMALL_HEAD: dict[str, Any] = {
 """The spectrum's own setting: SGD diverges with K = 16 outputs, and under strong views two epochs
 show nothing but the views."""
 
-WEIGHTS = {0.01: 0.99, 0.1: 0.9, 1.0: 0.5}
-"""The label weight for each share of the labels; `weights` holds others."""
+WEIGHT = 0.9
+"""Of the labels, however many there are; `weights` holds others."""
+
+SEEDS = (0, 1, 2)
+"""Of the spectrum; a seed draws which labels are known, too."""
 
 OTHER_WEIGHTS = {
     # share, weight, sampler: epochs
     (0.01, 0.5, "shuffled"): (2,),
     (0.01, 0.99, "shuffled"): (2, 10),
-    (0.01, 0.9, "graph-aware"): (2, 10),
-    (0.01, 0.97, "graph-aware"): (2,),
+    (0.01, 0.97, "graph-aware"): (2, 30),
+    (0.01, 0.99, "graph-aware"): (2, 10, 30),
     (0.01, 0.999, "graph-aware"): (2,),
     (0.1, 0.1, "shuffled"): (2,),
     (0.1, 0.5, "shuffled"): (2, 10),
@@ -40,8 +46,11 @@ OTHER_WEIGHTS = {
     (0.1, 0.1, "graph-aware"): (2, 10),
     (0.1, 0.5, "graph-aware"): (2, 10),
     (0.1, 0.99, "graph-aware"): (2,),
+    (1.0, 0.5, "shuffled"): (2, 10, 30),
     (1.0, 1.0, "shuffled"): (2,),
 }
+FEWER_KNOWN = ((0.01, 0.9, 0.125), (0.01, 0.97, 0.25), (0.01, 0.99, 0.125), (0.01, 0.99, 0.25))
+"""Share of the labels, weight, and the part of a batch that is drawn from them; 30 epochs."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +62,12 @@ class Entry:
     recipe: str
     epochs: int
     options: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
 
     @property
     def key(self) -> str:
-        return f"{self.part}-{self.name}-{self.epochs}"
+        seed = f"-seed-{self.seed}" if self.seed else ""
+        return f"{self.part}-{self.name}-{self.epochs}{seed}"
 
     @property
     def file(self) -> str:
@@ -68,7 +79,13 @@ def entries(part: str) -> list[Entry]:
     if part == "short":
         return [Entry(part, name, name, 20) for name in RECIPES if not RECIPES[name].needs_labels]
     if part == "long":
-        return [Entry(part, name, name, 200) for name in LONG]
+        again = Entry(part, "simclr", "simclr", 200, seed=1)
+        return [*(Entry(part, name, name, 200) for name in LONG), again]
+    if part == "labels":
+        return [
+            Entry(part, _share(share), "simclr", 20, {"labels": "source", "label_share": share})
+            for share in SHARES
+        ]
     if part == "variants":
         return variants()
     if part == "weights":
@@ -76,6 +93,9 @@ def entries(part: str) -> list[Entry]:
             on_labels(part, share, weight, sampler, epochs)
             for (share, weight, sampler), all_epochs in OTHER_WEIGHTS.items()
             for epochs in all_epochs
+        ] + [
+            on_labels(part, share, weight, "graph-aware", 30, known_share=known)
+            for share, weight, known in FEWER_KNOWN
         ]
     return spectrum()
 
@@ -115,21 +135,32 @@ def variants() -> list[Entry]:
 def spectrum() -> list[Entry]:
     """From the views alone to plain regression on the labels, as pal C.3."""
     found = []
-    for epochs in EPOCHS:
-        found += [
-            Entry("spectrum", "self-supervised", "vicreg", epochs, {**SMALL_HEAD, **_head()}),
-            *(
-                on_labels(
-                    "spectrum", share, weight, "graph-aware" if share < 1 else "shuffled", epochs
-                )
-                for share, weight in WEIGHTS.items()
-            ),
-            Entry("spectrum", "supervised MSE", "supervised-mse", epochs, dict(SMALL_HEAD)),
-        ]
+    for seed in SEEDS:
+        for epochs in EPOCHS:
+            views = {**SMALL_HEAD, **_head()}
+            found += [
+                Entry("spectrum", "self-supervised", "vicreg", epochs, views, seed),
+                *(
+                    on_labels("spectrum", share, WEIGHT, _sampler(share), epochs, seed=seed)
+                    for share in SHARES
+                ),
+                Entry(
+                    "spectrum", "supervised MSE", "supervised-mse", epochs, dict(SMALL_HEAD), seed
+                ),
+            ]
     return found
 
 
-def on_labels(part: str, share: float, weight: float, sampler: str, epochs: int) -> Entry:
+def on_labels(
+    part: str,
+    share: float,
+    weight: float,
+    sampler: str,
+    epochs: int,
+    *,
+    known_share: float = 0.5,
+    seed: int = 0,
+) -> Entry:
     """VICReg with a share of the labels in the graph."""
     labels = {
         "labels": "source",
@@ -137,10 +168,21 @@ def on_labels(part: str, share: float, weight: float, sampler: str, epochs: int)
         "label_weight": weight,
         "sampler": sampler,
     }
-    name = f"{share:.0%} of the labels".replace("%", " %")
+    name = _share(share)
     if part == "weights":
         name = f"{name}, weight {weight:g}, {sampler}"
-    return Entry(part, name, "vicreg", epochs, {**SMALL_HEAD, **_head(), **labels})
+    if known_share != 0.5:
+        labels["known_share"] = known_share
+        name = f"{name}, known share {known_share:g}"
+    return Entry(part, name, "vicreg", epochs, {**SMALL_HEAD, **_head(), **labels}, seed)
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%} of the labels".replace("%", " %")
+
+
+def _sampler(share: float) -> str:
+    return "graph-aware" if share < 1 else "shuffled"
 
 
 def _head() -> dict[str, Any]:

@@ -128,6 +128,25 @@ class TestTraining:
         assert main(["train", str(photos), "--out", str(out), *QUICK, *arguments]) == 0
         assert yaml.safe_load((out / "config.yaml").read_text())["label_weight"] == 0.25
 
+    @pytest.mark.parametrize(("share", "pairs"), [(0.25, 3.6), (0.75, 11)])
+    def test_a_share_of_the_batch_is_known(
+        self,
+        share: float,
+        pairs: float,
+        photos: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        """Six are labelled, of one class. Where two are brought, 1 + 2 E[H] + E[C(H, 2)] pairs
+        meet, with H more among the 6 that are drawn from 22, of whom 4 are labelled. Where five
+        are, which is the most: 10 + 5 * 3 / 19."""
+        rows = [f"class0/{i:03}.png,dog" for i in range(0, 12, 2)]
+        (tmp_path / "some.csv").write_text("key,label\n" + "\n".join(rows) + "\n")
+        more = [f"--labels={tmp_path / 'some.csv'}", f"--known-share={share}"]
+        assert main(["train", str(photos), "--out", str(tmp_path / "r"), *QUICK, *more]) == 0
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"known pairs are brought together: {pairs} in a batch of 8" in said
+
     def test_labels_change_what_is_learned(self, photos: Path, tmp_path: Path) -> None:
         encoders = []
         for name, more in (("ssl", []), ("sup", ["--labels=source", "--label-weight=1"])):
@@ -274,6 +293,15 @@ class TestResuming:
         monkeypatch.setattr("likewise.training.estimate.available_memory", lambda device: 1 << 20)
         assert "will not fit" in refused(capsys, "train", "--resume", copy)
         assert main(["train", "--resume", str(copy), "--force"]) == 0
+
+    def test_a_run_of_before_an_option_was_there_goes_on(self, run: Path, tmp_path: Path) -> None:
+        copy = unfinished(run, tmp_path / "run")
+        config = Run.open(copy).config
+        for option in ("known_share", "diagnose_every"):
+            config.pop(option)
+        Run.open(copy).write_config(config)
+        assert main(["train", "--resume", str(copy)]) == 0
+        assert Run.open(copy).summary["epochs"] == 2
 
     def test_arrays_are_given_again(self, tmp_path: Path) -> None:
         options: dict[str, Any] = {"encoder": "tiny", "epochs": 1, "batch_size": 8, "device": "cpu"}
@@ -483,6 +511,7 @@ class TestBadInput:
             ("--label-weight=0.4", "or --answers"),
             ("--device=cuda", "device is cuda, and PyTorch finds no GPU here: give --device cpu"),
             ("--label-share=0", "label_share is 0"),
+            ("--known-share=1", "known_share is 1.0: give a number between 0 and 1"),
             ("--pretrained=nowhere.safetensors", "nowhere.safetensors"),
             ("--warmup-epochs=5", "warmup_epochs is 5"),
             ("--optimizer=lars", "give --lr, too"),

@@ -41,6 +41,7 @@ def train(
     batch_size: int = 256,
     micro_batch: int | None = None,
     sampler: Literal["auto", "shuffled", "graph-aware"] = "auto",
+    known_share: float = 0.5,
     optimizer: Literal["sgd", "lars", "adamw"] | None = None,
     lr: float | None = None,
     weight_decay: float | None = None,
@@ -104,6 +105,8 @@ def train(
         micro_batch: embed so many views at a time: a large batch in little memory, at the cost of a
             second forward. The loss is that of the whole batch; batch norm sees the parts.
         sampler: batches at random, or such that both ends of what is known meet.
+        known_share: the part of such a batch that is drawn from what is known; the rest is drawn
+            from all images.
         optimizer: in place of the recipe's.
         lr: peak learning rate, in place of the recipe's (which grows with the batch).
         weight_decay: in place of the recipe's.

@@ -46,6 +46,10 @@ def check_numbers(config: dict[str, Any]) -> None:
         raise ValueError(f"label_weight is {weight}: give a number from 0 to 1")
     if not 0 < config["label_share"] <= 1:
         raise ValueError(f"label_share is {config['label_share']}: give a number above 0, up to 1")
+    if not 0 < config["known_share"] < 1:
+        raise ValueError(
+            f"known_share is {config['known_share']}: give a number between 0 and 1 (0.5 is usual)"
+        )
     if config["checkpoint_minutes"] < 0:
         raise ValueError(f"checkpoint_minutes is {config['checkpoint_minutes']}: give 0 or more")
     processes = config["devices"] * config["nodes"]

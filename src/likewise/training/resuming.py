@@ -57,7 +57,7 @@ def resumed_config(run: Run, *, force: bool = False) -> dict[str, Any]:
             f"`likewise train --config {run.path / 'config.yaml'} --out ANOTHER`"
         )
     # Runs of before an option was there go on without it.
-    config = {"diagnose_every": 0, **run.config, "out": str(run.path)}
+    config = {"diagnose_every": 0, "known_share": 0.5, **run.config, "out": str(run.path)}
     return {**config, "force": force or config.get("force", False)}
 
 

@@ -102,6 +102,7 @@ def prepare(
             config["batch_size"],
             config["seed"],
             sampler=choose_sampler(method, config),
+            known_share=config["known_share"],
         ),
         optimization=optimization,
         preparation=Preparation(size, mean, std),

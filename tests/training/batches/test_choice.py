@@ -113,5 +113,6 @@ def test_rejects():
 
 def test_the_share_of_known_samples():
     for share in (0.25, 0.5, 0.8):
-        plan = GraphAwareBatches(IDENTITY + edges(1000), 128, known_share=share)
-        assert plan.mixture["known"] == pytest.approx(share, abs=0.02)
+        for sampler in ("auto", "graph-aware"):
+            plan = plan_batches(IDENTITY + edges(1000), N, 128, sampler=sampler, known_share=share)
+            assert plan.mixture["known"] == pytest.approx(share, abs=0.02)

@@ -15,7 +15,13 @@ SAMPLERS = ("auto", "shuffled", "graph-aware")
 
 
 def plan_batches(
-    graph: Graph, n: int, batch_size: int, seed: int = 0, sampler: Sampler = "auto"
+    graph: Graph,
+    n: int,
+    batch_size: int,
+    seed: int = 0,
+    sampler: Sampler = "auto",
+    *,
+    known_share: float = 0.5,
 ) -> BatchPlan:
     """The plan of batches for a graph over n samples; its `reason` says why that one.
 
@@ -39,7 +45,7 @@ def plan_batches(
     if sampler == "shuffled":
         return shuffled
     if sampler == "graph-aware":
-        return GraphAwareBatches(graph, batch_size, seed)
+        return GraphAwareBatches(graph, batch_size, seed, known_share=known_share)
     knowledge = read_knowledge(graph)
     pairs = knowledge.pairs_in_random_batch(batch_size)
     if knowledge.pairs == 0:
@@ -55,5 +61,5 @@ def plan_batches(
             "beside others"
         )
     else:
-        return GraphAwareBatches(graph, batch_size, seed)
+        return GraphAwareBatches(graph, batch_size, seed, known_share=known_share)
     return shuffled
