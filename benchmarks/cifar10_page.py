@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
-from cifar10_entries import EPOCHS, PARTS, WEIGHT, entries
+from cifar10_entries import PARTS, entries
+from cifar10_spectrum import Spectrum
 
 from likewise.runs import write_atomically
 
 Row = dict[str, Any]
-Linear = dict[tuple[str, str, int], dict[int, float]]
-"""Linear accuracy by part, name and epochs, then by seed."""
 
 WHY = {
     "matrix-ssl-momentum": (
@@ -47,12 +42,12 @@ def write_page(out: Path, path: Path) -> None:
         "ResNet-18 with a 3x3 stem and no max-pool, batch 512, on the JPEG copy (quality 75) of "
         "CIFAR-10, on which accuracies are several points below those on the original images. "
         f"Measured on: {'; '.join(machines)}. An epoch is 2 x 50,000 views. Seconds are those of "
-        "training, compilation included, where a training had the device for itself and was not "
-        "interrupted (for speed see throughput.md). Linear: logistic regression on frozen "
-        "features, its penalty chosen on a tenth of the training images; kNN: cosine, temperature "
-        "0.1; effective rank: of the covariance of the test features, of 512. One seed each "
-        "where nothing else is said, and the settings of the recipes were compared on these test "
-        "images.",
+        "training, compilation included; in brackets, where several trainings shared the device; "
+        "none, where one was interrupted (for speed see throughput.md). Linear: logistic "
+        "regression on frozen features, its penalty chosen on a tenth of the training images; kNN: "
+        "cosine, temperature 0.1; effective rank: of the covariance of the test features, of 512. "
+        "One seed each where nothing else is said, and the settings of the recipes were compared "
+        "on these test images.",
         "",
         "    python benchmarks/cifar10.py --data ../shared/data/cifar10 --out build/cifar10 "
         f"--part {'|'.join(PARTS)}",
@@ -65,7 +60,12 @@ def write_page(out: Path, path: Path) -> None:
             lines += [f"## {title}", *_table(rows), ""]
         if part == "short":
             lines += _explained(rows) + _active(rows)
-    lines += _labels(found) + _spectrum(found)
+    lines += _labels(found)
+    spectrum = Spectrum(found)
+    if spectrum.there:
+        picture = path.with_name(f"{path.stem}-spectrum.svg")
+        spectrum.draw(picture)
+        lines += spectrum.text(picture.name)
     lines += _missing({(row["part"], row["name"], row["epochs"], _seed(row)) for row in found})
     with write_atomically(path) as aside:
         aside.write_text("\n".join(lines).rstrip() + "\n")
@@ -105,7 +105,9 @@ def _table(rows: list[Row]) -> list[str]:
         "| --- |" + " ---: |" * 6,
     ]
     for row in sorted(rows, key=lambda row: -row["linear"]):
-        seconds = "" if row["resumed"] or row["side_by_side"] else f"{row['seconds']:.0f}"
+        seconds = "" if row["resumed"] else f"{row['seconds']:.0f}"
+        if seconds and row["side_by_side"]:
+            seconds = f"({seconds})"
         lines.append(
             f"| {row['name']}{f', seed {_seed(row)}' if _seed(row) else ''} | {row['epochs']} "
             f"| {seconds} "
@@ -136,89 +138,6 @@ def _labels(found: list[Row]) -> list[str]:
         ),
         "",
     ]
-
-
-def _spectrum(found: list[Row]) -> list[str]:
-    """One row a graph, one column a number of epochs; then the label weights."""
-    linear: Linear = defaultdict(dict)
-    for row in found:
-        linear[row["part"], row["name"], row["epochs"]][_seed(row)] = row["linear"]
-    order = list(dict.fromkeys(entry.name for entry in entries("spectrum")))
-    if not any(row["part"] == "spectrum" for row in found):
-        return []
-    lines = [
-        "## From self-supervised to supervised: the same training with another graph",
-        "VICReg as in `pal` C.3: K = 16 outputs, a head of two layers, batch 256, AdamW, views "
-        "`small`, all three weights 25; linear accuracy, mean and deviation over seeds (their "
-        f"number behind it). Labels are mixed into the graph with weight {WEIGHT:g}, which was "
-        "chosen on seed 0; a seed draws the labels that are known, too.",
-        "",
-        "| graph | " + " | ".join(f"{epochs} epochs" for epochs in EPOCHS) + " |",
-        "| --- |" + " ---: |" * len(EPOCHS),
-    ]
-    lines += [_across(name, linear, "spectrum", name) for name in order]
-    lines += ["", *_rises(order, linear)]
-    lines += [
-        "### How much the labels weigh, and which samples meet",
-        "Some labels are worth nothing in shuffled batches, where classmates hardly meet, and much "
-        "in batches that bring them together (`sampler=graph-aware`, which `auto` takes while a "
-        "random batch holds fewer known pairs than samples). `known_share` is the part of such a "
-        "batch that is drawn from what is known. Seed 0.",
-        "",
-        "| labels | weight | sampler | known share | "
-        + " | ".join(f"{e} epochs" for e in EPOCHS)
-        + " |",
-        "| --- | ---: | --- | ---: |" + " ---: |" * len(EPOCHS),
-    ]
-    settings = {
-        (o["label_share"], o["sampler"], o["label_weight"], o.get("known_share", 0.5)): entry
-        for part in ("spectrum", "weights")
-        for entry in entries(part)
-        if "label_share" in (o := entry.options)
-    }
-    for (share, sampler, weight, known), entry in sorted(settings.items(), key=lambda s: s[0]):
-        part = f"{known:g}" if sampler == "graph-aware" else ""
-        head = f"{share:.0%} | {weight:g} | {sampler} | {part}"
-        lines.append(_across(head, linear, entry.part, entry.name, seeds=(0,)))
-    return [*lines, ""]
-
-
-def _across(
-    head: str, linear: Linear, part: str, name: str, seeds: Iterable[int] | None = None
-) -> str:
-    cells = []
-    for epochs in EPOCHS:
-        by_seed = linear[part, name, epochs]
-        values = [
-            by_seed[seed] for seed in (by_seed if seeds is None else seeds) if seed in by_seed
-        ]
-        cells.append(_cell(values))
-    return f"| {head} | " + " | ".join(cells) + " |"
-
-
-def _cell(values: list[float]) -> str:
-    if len(values) < 2:
-        return "".join(f"{value:.1%}" for value in values)
-    return f"{mean(values):.1%} ± {100 * stdev(values):.1f} ({len(values)})"
-
-
-def _rises(order: list[str], linear: Linear) -> list[str]:
-    """Where it rises from graph to graph, seed by seed, and where it does not."""
-    falls, rises = [], 0
-    for epochs in EPOCHS:
-        for before, after in pairwise(order):
-            first, second = linear["spectrum", before, epochs], linear["spectrum", after, epochs]
-            for seed in sorted(first.keys() & second.keys()):
-                change = 100 * (second[seed] - first[seed])
-                rises += change > 0
-                if change <= 0:
-                    falls.append(
-                        f"{after} after {epochs} epochs with seed {seed} ({change:.1f} points)"
-                    )
-    said = f"From row to row, with one seed each, it rises {rises} times of {rises + len(falls)}."
-    if falls:
-        said += f" It does not: {'; '.join(falls)}."
-    return [said, ""]
 
 
 def _missing(there: set[tuple[str, str, int, int]]) -> list[str]:

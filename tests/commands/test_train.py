@@ -246,6 +246,10 @@ class TestResuming:
         same = ("history", "loss", "attraction", "knn", "effective_rank", "known")
         assert {name: found[name] for name in same} == {name: expected[name] for name in same}
         assert len(found["history"]) == 2
+        # All of its time and views, and not those since it was resumed, of which there are none.
+        assert found["seconds"] >= 0.5 * expected["seconds"]
+        views = [one["seconds"] * one["images_per_second"] for one in (found, expected)]
+        assert views == pytest.approx([96, 96], rel=0.2)
 
     @pytest.mark.parametrize(
         ("more", "expected"),

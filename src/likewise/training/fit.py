@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from likewise.training.module import Optimization, TrainingModule
 from likewise.training.monitor import Monitor
 from likewise.training.progress import ProgressLine
 from likewise.training.stopping import CheckpointWritten, Stopped, StopSignals
+from likewise.training.stopwatch import Stopwatch
 
 Precision = Literal["32", "bf16", "16"]
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
@@ -179,6 +179,7 @@ def fit(
     if resume:
         remove_leftovers(run.checkpoint)
     first = _step_of(run.checkpoint) if resume else 0
+    stopwatch = Stopwatch()
     trainer = L.Trainer(
         accelerator="gpu" if machine.device == "cuda" else "cpu",
         devices=machine.devices,
@@ -189,7 +190,7 @@ def fit(
         use_distributed_sampler=False,
         reload_dataloaders_every_n_epochs=1,
         logger=[_logger(name, run, first if resume else None) for name in loggers],
-        callbacks=[monitor, diagnosis, line, keeper, signals],
+        callbacks=[monitor, diagnosis, line, keeper, signals, stopwatch],
         plugins=[AtomicCheckpointIO()],
         deterministic=machine.deterministic,
         enable_checkpointing=False,
@@ -198,7 +199,6 @@ def fit(
         num_sanity_val_steps=0,
         log_every_n_steps=log_every,
     )
-    started = time.monotonic()
     try:
         trainer.fit(module, ckpt_path=str(run.checkpoint) if resume else None, weights_only=False)
     except CheckpointWritten as stop:
@@ -211,14 +211,14 @@ def fit(
         raise KeyboardInterrupt from None
     if machine.device == "cuda":
         torch.cuda.synchronize()
-    seconds = time.monotonic() - started
+    seconds = stopwatch.seconds
     if trainer.is_global_zero:
         # A run that was killed between its last checkpoint and this file has no step left to do.
         write_encoder(module)
-    images_seen = (trainer.global_step - first) * plan.batch_size * views.n_views
+    timed_steps = trainer.global_step - (0 if stopwatch.has_gone_on else first)
     return Outcome(
         seconds=seconds,
-        images=images_seen,
+        images=timed_steps * plan.batch_size * views.n_views,
         history=monitor.history,
         last={**module.last, **monitor.last},
         epoch_images=len(plan) * plan.batch_size * views.n_views,
