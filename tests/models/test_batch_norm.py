@@ -52,7 +52,9 @@ def objective(z: Tensor) -> Tensor:
     return (gram * weights).tanh().sum() / len(everyone)
 
 
-def train(case: str, rank: int, world: int, device: str = "cpu") -> dict[str, Any]:
+def train(
+    case: str, rank: int, world: int, device: str = "cpu", *, compiled: bool = False
+) -> dict[str, Any]:
     """Two steps; what came out, and the gradients of the last one."""
     images = global_images(case).to(device)
     first = sum(ROWS[case][:rank])
@@ -61,6 +63,8 @@ def train(case: str, rank: int, world: int, device: str = "cpu") -> dict[str, An
     if world > 1:
         module = convert_batch_norm(module)
     wrapped = nn.parallel.DistributedDataParallel(module) if world > 1 else module
+    if compiled:
+        wrapped = torch.compile(wrapped, backend="eager")
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
     outputs = []
     for _ in range(2):
@@ -88,6 +92,10 @@ def uneven(rank: int) -> dict[str, Any]:
     return train("uneven", rank, 2)
 
 
+def uneven_and_compiled(rank: int) -> dict[str, Any]:
+    return train("uneven", rank, 2, compiled=True)
+
+
 def one_row(rank: int) -> dict[str, Any]:
     return train("one row", rank, 2)
 
@@ -106,7 +114,13 @@ def test_two_processes_on_one_gpu_equal_one_on_the_cpu(process_pair):
 
 
 @pytest.mark.parametrize(
-    ("case", "job"), [("uneven", uneven), ("one row", one_row), ("empty", empty)]
+    ("case", "job"),
+    [
+        ("uneven", uneven),
+        ("uneven", uneven_and_compiled),
+        ("one row", one_row),
+        ("empty", empty),
+    ],
 )
 def test_two_processes_equal_one(process_pair, case, job):
     single = train(case, 0, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -39,6 +41,7 @@ class BatchNormOverRanks(_BatchNorm):
         track_running_stats: bool = True,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
+        _keep_collectives_out_of_compiled_graphs()
         # timm's BatchNormAct2d ends with these two.
         self.drop: nn.Module | None = None
         self.act: nn.Module | None = None
@@ -54,7 +57,6 @@ class BatchNormOverRanks(_BatchNorm):
         y = y if self.drop is None else self.drop(y)
         return y if self.act is None else self.act(y)
 
-    @torch.compiler.disable
     @without_autocast
     def _over_ranks(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
@@ -105,6 +107,14 @@ class BatchNormOverRanks(_BatchNorm):
 
     def _check_non_zero_input_channels(self, input: Tensor) -> None:
         """Part of the forward of torch.nn.SyncBatchNorm; no channels cannot be built here."""
+
+
+@cache
+def _keep_collectives_out_of_compiled_graphs() -> None:
+    # Not a decorator: it imports torch's compiler, which takes seconds, and only those who have
+    # several ranks need it.
+    disabled = torch.compiler.disable(BatchNormOverRanks._over_ranks)
+    BatchNormOverRanks._over_ranks = disabled  # type: ignore[method-assign]
 
 
 def convert_batch_norm(module: nn.Module) -> nn.Module:

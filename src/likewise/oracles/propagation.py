@@ -8,6 +8,8 @@ is asked, how much an answer about one item would say about the others.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,26 +37,33 @@ class NeighborGraph:
         m = len(rows)
         self.neighbors = min(neighbors, max(m - 1, 1))
         self._search = NearestNeighbors(n_neighbors=min(self.neighbors + 1, m)).fit(rows)
-        weights = np.zeros((m, m))
         self._scale = np.ones(m)
+        self._places: Index = np.zeros((m, 0), dtype=np.int64)
+        self._near = np.zeros((m, 0))
         if m > 1:
             distance, place = self._search.kneighbors(rows)
             # A row is its own nearest neighbour, unless there are copies of it: take it out.
             own = place == np.arange(m)[:, None]
             own[~own.any(axis=1), -1] = True
             distance = distance[~own].reshape(m, -1)
-            place = place[~own].reshape(m, -1)
+            self._places = place[~own].reshape(m, -1)
             scale = distance[:, -1]
             self._scale = np.maximum(scale, max(1e-3 * float(np.median(scale)), 1e-12))
-            near = np.exp(-(distance**2) / (self._scale[:, None] * self._scale[place]))
-            np.put_along_axis(weights, place, near, axis=1)
-            weights = np.maximum(weights, weights.T)
+            self._near = np.exp(-(distance**2) / (self._scale[:, None] * self._scale[self._places]))
+
+    @cached_property
+    def _normalised(self) -> NDArray[np.float64]:
+        """S, dense: made with the first kernel, and never by those who keep kernels in a file."""
+        m = len(self.rows)
+        weights = np.zeros((m, m))
+        np.put_along_axis(weights, self._places, self._near, axis=1)
+        weights = np.maximum(weights, weights.T)
         degrees = np.maximum(weights.sum(axis=1), 1e-12)
-        self._spread = weights / np.sqrt(degrees[:, None] * degrees)
+        return weights / np.sqrt(degrees[:, None] * degrees)
 
     def kernel(self, smoothness: float) -> Matrix:
         """(I - a S)^-1 for a = `smoothness` in [0, 1): the larger, the farther labels reach."""
-        inner = np.eye(len(self._spread)) - smoothness * self._spread
+        inner = np.eye(len(self._normalised)) - smoothness * self._normalised
         return np.linalg.inv(inner).astype(np.float32)
 
     def weights_of(self, queries: NDArray[np.floating]) -> tuple[Index, NDArray[np.float64]]:
