@@ -26,7 +26,7 @@ SHUFFLED = {
     "self-supervised": IDENTITY,
     "scaled": 0.5 * IDENTITY,
     "all labels": IDENTITY + Graph.from_labels(labels(N, 10)),
-    "two thirds of the labels": IDENTITY + Graph.from_labels(labels(6700, 10)),
+    "four fifths of the labels": IDENTITY + Graph.from_labels(labels(8000, 10)),
     "regression": Graph.from_targets(torch.linspace(0, 1, N)),
     "one label": IDENTITY + Graph.from_labels(labels(1, 1)),
     "no label": IDENTITY + Graph.from_labels(labels(0, 1), n_classes=1),
@@ -39,6 +39,7 @@ AWARE = {
     "different": IDENTITY - edges(10),
     "neither": IDENTITY + 0.0 * edges(10),
     "1 % of the labels": IDENTITY + 0.001 * Graph.from_labels(labels(100, 10)),
+    "a third of the labels": IDENTITY + Graph.from_labels(labels(3300, 10)),
     "a tenth of the labels": IDENTITY + Graph.from_labels(labels(1000, 10)),
     "all labels of many classes": IDENTITY + Graph.from_labels(labels(N, 4000)),
     "labels and answers": Graph.from_labels(labels(50, 2)) + edges(7),
@@ -59,15 +60,12 @@ def test_graph_aware(name):
     assert plan.seed == 1 and "known pairs are brought together" in plan.reason
 
 
-def test_the_rule_is_one_known_pair_a_sample():
-    """Just below and just above batch_size known pairs in a random batch."""
-    n, batch_size = 400, 64
-    chance = 64 * 63 / (400 * 399)
-    few, many = int(64 / chance), int(64 / chance) + 1
-    i, j = torch.triu_indices(n, n, offset=1)
-    for count, kind in ((few, GraphAwareBatches), (many, ShuffledBatches)):
-        graph = Graph.from_edges(i[:count], j[:count], n=n)
-        assert type(plan_batches(graph, n, batch_size)) is kind
+def test_the_rule_is_half_as_many_known_pairs_again():
+    """Half of a batch is drawn from a labelled share s, and of the other half s are labelled: just
+    below and just above (1 + s)^2 / 4 = 1.5 s^2, at s = 0.69."""
+    for share, kind in ((0.67, GraphAwareBatches), (0.71, ShuffledBatches)):
+        graph = IDENTITY + Graph.from_labels(labels(int(share * N), 10))
+        assert type(plan_batches(graph, N, 512)) is kind
 
 
 def test_a_choice_is_obeyed():

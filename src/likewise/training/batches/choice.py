@@ -13,6 +13,9 @@ from likewise.training.batches.shuffled import ShuffledBatches
 Sampler = Literal["auto", "shuffled", "graph-aware"]
 SAMPLERS = ("auto", "shuffled", "graph-aware")
 
+WORTH_IT = 1.5
+"""Known pairs are brought together where that gives so many times those of a random batch."""
+
 
 def plan_batches(
     graph: Graph,
@@ -25,10 +28,10 @@ def plan_batches(
 ) -> BatchPlan:
     """The plan of batches for a graph over n samples; its `reason` says why that one.
 
-    "auto" takes :class:`GraphAwareBatches` where some pairs of two samples are known (edges of any
-    sign, or classmates), but a random batch would hold fewer of them than samples, and
-    :class:`ShuffledBatches` otherwise. (A tenth of CIFAR-10's labels is 0.1 pairs a sample: brought
-    together they are worth 13 points after 10 epochs, docs/benchmarks/cifar10.md.)
+    "auto" takes :class:`GraphAwareBatches` where they hold at least one and a half times as many
+    known pairs (edges of any sign, or classmates) as random batches, and :class:`ShuffledBatches`
+    otherwise. (With a tenth of CIFAR-10's labels that is worth 13 points after 10 epochs, with 30
+    and 60 % of the digits' 7 and 3: docs/benchmarks/cifar10.md and labels.md.)
 
     >>> import torch
     >>> answers = Graph.from_edges(torch.arange(1000), torch.arange(1000) + 1000, n=50_000)
@@ -46,20 +49,20 @@ def plan_batches(
         return shuffled
     if sampler == "graph-aware":
         return GraphAwareBatches(graph, batch_size, seed, known_share=known_share)
-    knowledge = read_knowledge(graph)
-    pairs = knowledge.pairs_in_random_batch(batch_size)
-    if knowledge.pairs == 0:
+    if read_knowledge(graph).pairs == 0:
         shuffled.reason = "samples are shuffled: no two samples are known to be alike or different"
-    elif pairs >= batch_size:
-        shuffled.reason = (
-            f"samples are shuffled: a random batch holds {in_figures(pairs)} known pairs on "
-            "average, which is enough"
-        )
     elif batch_size < SMALLEST_BATCH:
         shuffled.reason = (
             f"samples are shuffled: a batch of {batch_size} is too small to bring known pairs "
             "beside others"
         )
     else:
-        return GraphAwareBatches(graph, batch_size, seed, known_share=known_share)
+        aware = GraphAwareBatches(graph, batch_size, seed, known_share=known_share)
+        brought, random = aware.mixture["known_pairs"], aware.mixture["known_pairs_if_random"]
+        if brought >= WORTH_IT * random:
+            return aware
+        shuffled.reason = (
+            f"samples are shuffled: a random batch holds {in_figures(random)} known pairs on "
+            "average, which is enough"
+        )
     return shuffled
