@@ -49,6 +49,19 @@ def test_passes_over_what_is_no_image(tmp_path):
     assert FolderSource(tmp_path).keys == ["a.png"]
 
 
+def test_counts_images_of_kinds_that_are_not_read(tmp_path):
+    write(tmp_path / "cat/a.png")
+    write(tmp_path / "dog/b.png")
+    for name in ("cat/c.HEIC", "cat/d.heic", "e.svg", "notes.txt", "README", ".f.heic"):
+        (tmp_path / name).write_bytes(b"of another kind")
+    source = FolderSource(tmp_path)
+    assert source.passed_over == {".heic": 2, ".svg": 1}
+    assert source.description.endswith("(2 classes, 3 files not read: .heic, .svg)")
+    assert source.with_labels(None, None).description.endswith(
+        "(no labels, 3 files not read: .heic, .svg)"
+    )
+
+
 def test_links(tmp_path):
     photos = tmp_path / "photos"
     write(photos / "real/a.png", 1)
@@ -76,11 +89,20 @@ def test_names_that_are_no_text(tmp_path):
 
 
 class TestFolderLabels:
-    @pytest.mark.parametrize("names", [["a.png", "cat/b.png", "dog/c.png"], ["cat/a.png"]])
+    @pytest.mark.parametrize(
+        "names",
+        [
+            ["a.png", "cat/b.png", "dog/c.png"],
+            ["cat/a.png"],
+            ["train/a.png"],
+            ["a.png", "test/b.png"],
+        ],
+    )
     def test_auto_takes_none_where_folders_are_no_classes(self, tmp_path, names):
         for name in names:
             write(tmp_path / name)
         assert FolderSource(tmp_path).labels is None
+        assert FolderSource(tmp_path).description.endswith("(no labels)")
         with pytest.raises(ValueError, match="folder_labels is True.*folder per class"):
             FolderSource(tmp_path, folder_labels=True)
 
@@ -94,14 +116,31 @@ class TestFolderLabels:
     def test_parts_of_a_data_set_are_no_classes(self, tmp_path):
         for name in ("train/cat/a.png", "test/cat/b.png"):
             write(tmp_path / name)
-        with pytest.raises(ValueError, match=r"test, train.*give .*test, or folder_labels=False"):
-            FolderSource(tmp_path)
-        assert FolderSource(tmp_path, folder_labels=False).labels is None
+        source = FolderSource(tmp_path)
+        assert len(source) == 2 and source.labels is None
+        why = "(no labels, since its folders test, train are parts of a data set)"
+        assert source.description.endswith(why)
+        with pytest.raises(ValueError, match=r"test, train, which.*: give .*/train, or folder_lab"):
+            FolderSource(tmp_path, folder_labels=True)
+
+    def test_labels_on_demand_need_no_reason(self, tmp_path):
+        for name in ("train/cat/a.png", "val/cat/b.png"):
+            write(tmp_path / name)
+        assert FolderSource(tmp_path, folder_labels=False).description.endswith("(no labels)")
+        source = open_source(tmp_path, labels=["cat", "dog"])
+        assert source.description.endswith("(2 classes)")
+
+    def test_a_folder_is_a_class_by_its_name(self, tmp_path):
+        for name in ("None/a.png", "-1/b.png"):
+            write(tmp_path / name)
+        assert FolderSource(tmp_path).class_names == ["-1", "None"]
 
     def test_unknown_option(self, tmp_path):
         write(tmp_path / "a.png")
         with pytest.raises(ValueError, match="folder_labels is 'yes'"):
             FolderSource(tmp_path, folder_labels="yes")
+        with pytest.raises(ValueError, match="folder_labels is array"):
+            FolderSource(tmp_path, folder_labels=np.array([0, 1]))
 
 
 class TestBadFolders:
@@ -111,7 +150,10 @@ class TestBadFolders:
 
     def test_other_files_only(self, tmp_path):
         (tmp_path / "a.txt").write_text("no image")
-        with pytest.raises(ValueError, match="has no images among its 1 files"):
+        with pytest.raises(ValueError, match="has no images among its 1 files: "):
+            open_source(tmp_path)
+        (tmp_path / "b.heic").write_bytes(b"a photo")
+        with pytest.raises(ValueError, match=r"among its 2 files \(not read: \.heic\): give"):
             open_source(tmp_path)
 
     def test_may_not_be_read(self, tmp_path, monkeypatch):

@@ -156,6 +156,24 @@ class TestStream:
         assert torch.equal(shown[1:], streamed[[4, 0]][0])
         assert set(streamed.broken) == {"003.jpg", "149.jpg"} and streamed.broken_count == 2
 
+    def test_nobody_is_in_a_batch_twice(self, source):
+        """3, 70 and 149 are broken; two who have half of a batch each do not choose the same."""
+        streamed = StreamedImages(source, 8)
+        batch = [3, 4, 70, 5, 149, 0]
+        parts = [
+            streamed.without_repeats(batch, range(3 * turn, 3 * turn + 3), turn, 2)
+            for turn in (0, 1)
+        ]
+        shown = torch.cat([indices for _, indices in parts]).tolist()
+        assert shown == [6, 4, 72, 5, 1, 0]
+        assert torch.equal(torch.cat([pixels for pixels, _ in parts]), streamed[shown][0])
+
+    def test_where_nobody_is_left_it_is_grey(self, source):
+        few = StreamedImages(source.subset([2, 3]), 8)
+        pixels, shown = few.without_repeats([1, 0], range(2))
+        assert shown.tolist() == [1, 0]
+        assert pixels[0].unique().tolist() == [128] and torch.equal(pixels[1], few[0][0])
+
     @pytest.mark.parametrize("context", ["fork", "spawn"])
     def test_workers_count_what_is_broken(self, source, context):
         streamed = StreamedImages(source, 8)

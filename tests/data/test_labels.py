@@ -47,6 +47,10 @@ class TestClassIndices:
         labels, names = class_indices([None, np.nan, "", " ", -1, -1.0, "a"])
         assert labels.tolist() == [-1] * 6 + [0] and names == ["a"]
 
+    def test_unknown_as_text(self):
+        labels, names = class_indices(["-1", "-1.0", "nan", " NaN", "None", b"-1", "none", "0"])
+        assert labels.tolist() == [-1] * 6 + [1, 0] and names == ["0", "none"]
+
     def test_nothing_known(self):
         labels, names = class_indices([None, -1])
         assert labels.tolist() == [-1, -1] and names == []
@@ -65,7 +69,8 @@ class TestClassIndices:
         labels, names = class_indices(values)
         assert len(set(names)) == len(names)
         for value, label in zip(values, labels, strict=True):
-            expected = None if value is None else str(value).strip() or None
+            expected = None if value is None else str(value).strip()
+            expected = None if expected in ("", "-1", "nan", "NaN") else expected
             assert (None if label == -1 else names[label]) == expected
 
 
@@ -104,6 +109,21 @@ class TestTable:
             encoding="utf-8-sig",
         )  # fmt: skip
         assert open_source(source, labels=path).labels.tolist() == [0, 1, -1, -1]
+
+    @pytest.mark.parametrize("unknown", ["-1", "-1.0", "nan", "NaN", "None", ""])
+    def test_unknown_cells_are_no_class(self, source, table, unknown):
+        lines = ["cat/a.png,cat", f"cat/b.png,{unknown}", f"dog/a.png,{unknown}", "cat/b.png,"]
+        path = table("key,label", *lines)
+        assert read_label_file(path)["cat/b.png"] == ""
+        other = open_source(source, labels=path)
+        assert other.labels.tolist() == [0, -1, -1, -1] and other.class_names == ["cat"]
+
+    @pytest.mark.parametrize("separator", [";", "\t"])
+    def test_other_separators(self, source, table, separator):
+        lines = [("note", "Key", " label"), ("1,5", "cat/a.png", "x, y"), ("", "dog/c.png", "z")]
+        path = table(*(separator.join(line) for line in lines), encoding="utf-8-sig")
+        other = open_source(source, labels=path)
+        assert other.labels.tolist() == [0, -1, -1, 1] and other.class_names == ["x, y", "z"]
 
     def test_goes_before_the_labels_of_the_data(self, source, table):
         folders = open_source(source.place)
@@ -144,10 +164,20 @@ class TestBadTables:
         with pytest.raises(ValueError, match="as 'cat/b.png' and as 'b.png': keep one"):
             open_source(source, labels=path)
 
-    @pytest.mark.parametrize("header", ["", "path,class", "key;label", "cat/a.png,cat"])
+    @pytest.mark.parametrize("header", ["", "path,class", "key|label", "cat/a.png,cat"])
     def test_header(self, source, table, header):
-        with pytest.raises(ValueError, match="has to name the columns key,label"):
-            open_source(source, labels=table(header))
+        with pytest.raises(ValueError, match="columns key,label, with commas, semicolons or tabs"):
+            open_source(source, labels=table(header, "cat/a.png,cat"))
+
+    def test_header_with_two_separators(self, source, table):
+        path = table("key;a,key,label,b;label", "cat/a.png;x,cat/b.png,y,b;z")
+        with pytest.raises(ValueError, match="names key and label by commas and by semicolons"):
+            open_source(source, labels=path)
+
+    @pytest.mark.parametrize("unknown", ["-1", "nan", "None"])
+    def test_nothing_known(self, source, table, unknown):
+        with pytest.raises(ValueError, match="has no label"):
+            open_source(source, labels=table("key,label", f"cat/a.png,{unknown}"))
 
     def test_missing_column(self, source, table):
         with pytest.raises(ValueError, match="line 3, is 'cat/b.png': a column is missing"):
@@ -166,6 +196,10 @@ class TestBadTables:
     def test_no_file(self, source, tmp_path):
         with pytest.raises(ValueError, match="no such file; give a CSV file"):
             open_source(source, labels=tmp_path / "gone.csv")
+
+    def test_no_path(self):
+        with pytest.raises(ValueError, match="labels is a ndarray: give the path of a CSV file"):
+            read_label_file(np.array(["a", "b"]))
 
     def test_no_table(self, table):
         with pytest.raises(ValueError, match="is not a CSV file"):
@@ -186,6 +220,10 @@ class TestMappingsAndArrays:
 
     def test_texts(self, source):
         assert labelled(source, ["b", "a", "", "b"]).labels.tolist() == [1, 0, -1, 1]
+
+    def test_nan_among_texts(self, source):
+        other = labelled(source, ["b", "a", np.nan, "b"])  # which NumPy turns into "nan"
+        assert other.labels.tolist() == [1, 0, -1, 1] and other.class_names == ["a", "b"]
 
     def test_indices_of_the_classes_that_are_there(self):
         source = open_source("digits:test").subset(range(4))

@@ -61,6 +61,13 @@ def test_refuses_columns_where_there_are_none(option, tmp_path):
         open_source(tmp_path / "x.npy", **{option: "x"})
 
 
+@pytest.mark.parametrize("option", ["image_column", "label_column", "key_column"])
+def test_refuses_an_array_for_a_column(option, tmp_path):
+    np.savez(tmp_path / "x.npz", images=np.zeros((2, 8, 8), np.uint8), label=[0, 1])
+    with pytest.raises(ValueError, match=f"{option} is a ndarray: give the name of a column"):
+        open_source(tmp_path / "x.npz", **{option: np.array([0, 1])})
+
+
 def test_import_is_light():
     code = (
         "import sys, likewise.data;"

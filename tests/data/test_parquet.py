@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from likewise.data import BrokenImage, ParquetSource, memory, open_source, parquet
+from likewise.data import BrokenImage, ParquetSource, memory, open_source, parquet, usual_size
 from tests.data import contract
-from tests.data.pictures import encoded, pixels
+from tests.data.pictures import encoded, pixels, write
 
 N = 6
 PICTURES = [encoded(pixels(seed, height=3 + seed)) for seed in range(N)]
@@ -232,6 +232,25 @@ class TestColumns:
         with pytest.raises(ValueError, match="column 'label': label 0.5 is a fraction"):
             open_source(path, label_column="label")
 
+    @pytest.mark.parametrize("missing", [None, np.nan, -1.0])
+    def test_whole_floats_are_classes(self, tmp_path, missing):
+        values = pa.array([2.0, missing, 0.0, missing, 2.0, 0.0], pa.float64(), from_pandas=False)
+        path = write_table(tmp_path / "x.parquet", image=STRUCTS, label=values)
+        rows = datasets.Dataset.from_dict({"image": STRUCTS, "label": values.to_pylist()})
+        for source in (open_source(path), open_source(rows)):
+            assert source.labels.tolist() == [2, -1, 0, -1, 2, 0]
+            assert source.class_names == ["0", "1", "2"]
+
+    @pytest.mark.parametrize("values", [[None] * N, [-2.0] * N, [np.inf] * N])
+    def test_other_floats_are_no_classes(self, tmp_path, values):
+        values = pa.array(values, pa.float32())
+        path = write_table(tmp_path / "x.parquet", image=STRUCTS, label=values)
+        assert open_source(path).labels is None
+
+    def test_integers_go_before_floats(self, tmp_path):
+        path = write_table(tmp_path / "x.parquet", image=STRUCTS, label=[1.0] * N, target=[0] * N)
+        assert open_source(path).labels.tolist() == [0] * N
+
     def test_labels_beyond_the_names(self, tmp_path):
         notes = {"info": {"features": {"label": CLASSES}}}
         path = write_table(tmp_path / "x.parquet", notes, image=STRUCTS, label=[2] * N)
@@ -250,6 +269,32 @@ class TestBadFiles:
             with pytest.raises(BrokenImage, match=f"{index}: the row has no image bytes"):
                 source.read(index)
         np.testing.assert_array_equal(source.read(3).permute(1, 2, 0).numpy(), pixels(1, height=4))
+
+    def test_bytes_that_are_elsewhere(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for row, name in enumerate(("whole.png", "beside/near.png", "here.png")):
+            write(tmp_path / name, row)
+        rows = [{"bytes": None, "path": str(tmp_path / "whole.png")}, STRUCTS[0]]
+        rows += [{"bytes": None, "path": name} for name in ("near.png", "here.png", "gone.png")]
+        rows += [{"bytes": None, "path": None}]
+        write_table(tmp_path / "beside/a.parquet", image=STRUCTS[:2])
+        write_table(tmp_path / "beside/b.parquet", image=rows)
+        source = open_source([tmp_path / f"beside/{name}.parquet" for name in "ab"])
+        for index, seed in ((2, 0), (4, 1), (5, 2)):
+            np.testing.assert_array_equal(source.read(index).permute(1, 2, 0), pixels(seed))
+        with pytest.raises(BrokenImage, match="no image bytes, and its path 'gone.png' is no file"):
+            source.read(6)
+        with pytest.raises(BrokenImage, match="b.parquet:5: the row has no image bytes$"):
+            source.read(7)
+
+    def test_all_broken_names_the_first(self, tmp_path):
+        rows = {"image": [str(tmp_path / "gone.png"), str(tmp_path / "lost.png")]}
+        rows = datasets.Dataset.from_dict(rows).cast_column("image", datasets.Image())
+        table = rows.with_format("arrow")[:]  # as `datasets` holds it: {bytes: null, path}
+        source = open_source(write_table(tmp_path / "x.parquet", image=table["image"]))
+        first = r"seem to be broken, the first \(0: the row has no image bytes, .*gone.png' is no"
+        with pytest.raises(ValueError, match=first):
+            usual_size(source)
 
     @pytest.mark.parametrize("data", [b"", b"not parquet", b"PAR1....PAR1"])
     def test_no_parquet(self, tmp_path, data):
@@ -287,7 +332,23 @@ class TestBadFiles:
     def test_parts_of_a_data_set_side_by_side(self, tmp_path):
         for name in ("train-0.parquet", "train-1.parquet", "test.parquet"):
             write_table(tmp_path / name, image=STRUCTS)
-        with pytest.raises(ValueError, match=r"test, train: give one of them, as .*test.parquet"):
+        with pytest.raises(ValueError, match=r"test, train: .*/train-0.parquet or as .*/train\*"):
+            open_source(tmp_path)
+
+    def test_other_tables_beside_images_are_passed_over(self, tmp_path):
+        for name in ("train.parquet", "test.parquet"):
+            write_table(tmp_path / name, key=["a.png"], embedding=[[0.5, 1.0]])
+        write(tmp_path / "deep/a.png")
+        assert open_source(tmp_path).keys == ["deep/a.png"]
+        write_table(tmp_path / "x.parquet", image=STRUCTS)
+        assert len(open_source(tmp_path)) == N
+
+    def test_other_tables_alone_are_refused(self, tmp_path):
+        write_table(tmp_path / "a.parquet", key=["a.png"], embedding=[[0.5, 1.0]])
+        with pytest.raises(ValueError, match="a.parquet has no column of encoded images, only key"):
+            open_source(tmp_path)
+        write_table(tmp_path / "b.parquet", image=STRUCTS)
+        with pytest.raises(ValueError, match="a.parquet has no column of encoded images"):
             open_source(tmp_path)
 
     def test_more_than_memory(self, tmp_path, monkeypatch):
@@ -304,11 +365,13 @@ class TestBadFiles:
 
 class TestBadDatasets:
     def test_several_parts(self, tmp_path):
-        parts = datasets.DatasetDict(train=TestDataset().dataset(), test=TestDataset().dataset())
-        with pytest.raises(ValueError, match=r"parts train, test: give one, as dataset\['train'\]"):
+        parts = datasets.DatasetDict(test=TestDataset().dataset(), train=TestDataset().dataset())
+        with pytest.raises(ValueError, match=r"parts test, train: give one, as dataset\['train'\]"):
             open_source(parts)
         parts.save_to_disk(str(tmp_path / "saved"))
-        with pytest.raises(ValueError, match="parts test, train: give one of them, as .*test"):
+        with pytest.raises(
+            ValueError, match="parts test, train: give one of them, as .*/saved/train$"
+        ):
             open_source(tmp_path / "saved")
         assert len(open_source(tmp_path / "saved/train")) == N
 

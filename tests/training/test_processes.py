@@ -16,6 +16,7 @@ from torch import nn
 from likewise import Graph
 from likewise.models import build_encoder, convert_batch_norm
 from likewise.training import RECIPES, Learner, recipe
+from likewise.training.choices import join_torchrun
 from tests.processes import ProcessPair
 from tests.training.driver import pictures
 
@@ -84,28 +85,52 @@ def curve(folder: Path) -> list[float]:
         return [float(row["train/loss"]) for row in csv.DictReader(file) if row["train/loss"]]
 
 
-def test_the_command_in_two_processes_has_the_loss_curve_of_one(tmp_path: Path) -> None:
-    np.save(tmp_path / "pictures.npy", pictures(32))
-    curves = []
-    for devices in (1, 2):
-        out = tmp_path / f"run{devices}"
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "likewise.commands", "train"),
-                str(tmp_path / "pictures.npy"),
-                *("--out", str(out), "--recipe", "byol", "--encoder", "tiny"),
-                *("--projector", "[16, 8]", "--epochs", "3", "--batch-size", "8"),
-                *("--device", "cpu", "--devices", str(devices), "--log-every", "1"),
-                *("--logger", "[csv]"),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
-        curves.append(curve(out))
-    one, two = map(np.array, curves)
+LIGHTNING = (sys.executable, "-m", "likewise.commands")
+TORCHRUN = (
+    *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
+    *("-m", "likewise.commands"),
+)
+
+
+def trained(start: tuple[str, ...], data: Path, out: Path, *more: str) -> list[float]:
+    """The loss curve of the command, as it was started."""
+    done = subprocess.run(
+        [
+            *(*start, "train", str(data)),
+            *("--out", str(out), "--recipe", "byol", "--encoder", "tiny"),
+            *("--projector", "[16, 8]", "--epochs", "3", "--batch-size", "8"),
+            *("--device", "cpu", "--log-every", "1", "--logger", "[csv]"),
+            *more,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return curve(out)
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [(LIGHTNING, ("--devices", "2")), (TORCHRUN, ()), (TORCHRUN, ("--stream", "true"))],
+    ids=["lightning", "torchrun", "torchrun, streamed"],
+)
+def test_the_command_in_two_processes_has_the_loss_curve_of_one(
+    start: tuple[str, ...], more: tuple[str, ...], tmp_path: Path
+) -> None:
+    data = tmp_path / "pictures.npy"
+    np.save(data, pictures(32))
+    one = np.array(trained(LIGHTNING, data, tmp_path / "one"))
+    two = np.array(trained(start, data, tmp_path / "two", *more))
     assert len(one) == len(two) == 12
     assert one[0] == pytest.approx(two[0], rel=1e-5)
     assert np.allclose(one, two, rtol=2e-3)
     assert np.abs(np.diff(one)).max() > 0
+
+
+def test_torchrun_and_the_arguments_have_to_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    join_torchrun({"devices": 2, "nodes": 2})
+    with pytest.raises(ValueError, match="torchrun has started 2 a node on 2"):
+        join_torchrun({"devices": 4, "nodes": 1})

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import io
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import likewise
@@ -20,7 +24,9 @@ from likewise.models import build_encoder
 from likewise.runs import Preparation
 from likewise.training import RECIPES, Learner, recipe
 from likewise.training.advice import HOLDS_APART, WITH_SPREAD, collapse_advice
+from likewise.training.module import Optimization
 from likewise.training.monitor import Monitor
+from likewise.training.progress import ProgressLine
 from tests.training.driver import pictures
 
 
@@ -91,6 +97,7 @@ class Watched:
     """What a monitor looks at."""
 
     device = torch.device("cpu")
+    optimization = Optimization("sgd", lr=0.1, weight_decay=0.0, epochs=10, warmup_epochs=0.5)
 
     def __init__(self, encoder: torch.nn.Module) -> None:
         self.learner = torch.nn.Module()
@@ -100,6 +107,7 @@ class Watched:
 class FakeTrainer:
     is_global_zero = True
     global_step = 0
+    max_epochs = 10
     loggers: list[Any] = []
 
 
@@ -110,11 +118,106 @@ def test_collapse_is_said_once_with_a_remedy(directions: int, expected: str) -> 
     said: list[str] = []
     preparation = Preparation(16, (0.5,) * 3, (0.25,) * 3)
     monitor = Monitor(images, preparation, recipe("simclr"), every=1, neighbors=3, say=said.append)
-    for epoch in range(2):
+    for epoch in (1, 2, 3):
         monitor.look(FakeTrainer(), Watched(Constant(directions)), epoch)  # type: ignore[arg-type]
     assert len(said) == 1
     assert expected in said[0]
     assert said[0].endswith(collapse_advice(recipe("simclr"), full=directions == 0))
+
+
+LINE, POINT, GOOD = Constant(1), Constant(0), build_encoder("tiny", seed=0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "warmup", "expected"),
+    [
+        # (epoch, encoder) of every look, and the epochs at which something is said.
+        ([(1, LINE), (2, GOOD)], 0.5, []),
+        ([(1, LINE), (2, GOOD), (3, LINE), (4, GOOD)], 0.5, []),
+        ([(1, LINE), (2, LINE), (3, LINE)], 0.5, [2]),
+        ([(1, LINE), (2, LINE), (3, LINE), (4, LINE)], 3, [4]),
+        ([(9, GOOD), (10, LINE)], 0.5, [10]),
+        ([(1, POINT), (2, POINT)], 3, [1]),
+        ([(1, LINE), (2, POINT)], 0.5, [2]),
+    ],
+)
+def test_few_dimensions_are_a_collapse_where_they_stay(
+    seen: list[tuple[int, Any]], warmup: float, expected: list[int]
+) -> None:
+    pixels = torch.from_numpy(pictures(32)).permute(0, 3, 1, 2).contiguous()
+    images = Images(pixels, [str(i) for i in range(32)])
+    said: list[int] = []
+    preparation = Preparation(16, (0.5,) * 3, (0.25,) * 3)
+    state: dict[str, Any] = {}
+    for epoch, encoder in seen:
+        # A new one every time, as in a run that is resumed.
+        monitor = Monitor(images, preparation, recipe("simclr"), every=1)
+        monitor.say = lambda text, epoch=epoch: said.append(epoch)
+        if state:
+            monitor.load_state_dict(state)
+        watched = Watched(encoder)
+        watched.optimization = replace(Watched.optimization, warmup_epochs=warmup)
+        monitor.look(FakeTrainer(), watched, epoch)  # type: ignore[arg-type]
+        state = monitor.state_dict()
+    assert said == expected
+
+
+class Shown:
+    """What a progress line tells about."""
+
+    steps = 400
+    last = {"loss": 12.3456, "attraction": -4.56789, "repulsion": 16.9134, "regularization": 1.0}
+
+
+class StepTrainer(FakeTrainer):
+    max_epochs = 1000
+    current_epoch = 0
+
+
+def test_80_columns_show_rank_and_knn_and_keep_a_line_for_every_look() -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=80, force_terminal=True, color_system=None)
+    images = Images(torch.zeros(2, 3, 8, 8, dtype=torch.uint8), ["a", "b"])
+    monitor = Monitor(images, Preparation(8, (0.5,) * 3, (0.25,) * 3), recipe("simclr"), every=2)
+    line, trainer = ProgressLine(console, monitor, 512), StepTrainer()
+    line.images_per_second = 123_456.0
+    line.on_train_start(trainer, Shown())  # type: ignore[arg-type]
+    for epoch in range(4):
+        trainer.current_epoch, trainer.global_step = 996 + epoch, 100 * (epoch + 1)
+        if epoch % 2:
+            monitor.last = {"effective_rank": 123.4, "knn": 0.567}
+            monitor.history.append({"epoch": 997 + epoch, **monitor.last})
+        line.on_train_epoch_end(trainer, Shown())  # type: ignore[arg-type]
+    assert line._progress is not None
+    shown = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    with shown.capture() as captured:
+        shown.print(line._progress.get_renderable())
+    bar, figures = captured.get().splitlines()
+    assert "━━━" in bar and "100%" in bar and bar.rstrip().endswith("left")
+    wanted = "epoch 1000/1000  123,456 images/s  loss 12.35  rank 123.4  kNN 56.7%"
+    assert figures.startswith(wanted)
+    assert len(bar) <= 80 and len(figures) <= 80
+    line.on_train_end(trainer, Shown())  # type: ignore[arg-type]
+    kept = [row for row in scroll_back(file.getvalue()) if row]
+    assert [row.split()[1] for row in kept] == ["998/1000", "1000/1000"]
+    assert kept[-1].startswith(wanted)
+    assert all(len(row) <= 80 for row in kept)
+
+
+def scroll_back(written: str) -> list[str]:
+    """The lines that a terminal is left with: as one does, it moves up and erases."""
+    rows, at = [""], 0
+    for part in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|\n|\r|[^\x1b\n\r]+", written):
+        if part == "\n":
+            at += 1
+            rows += [""] * (at + 1 - len(rows))
+        elif part.endswith("A") and part.startswith("\x1b"):
+            at -= int(part[2:-1])
+        elif part == "\x1b[2K":
+            rows[at] = ""
+        elif not part.startswith("\x1b") and part != "\r":
+            rows[at] += part
+    return rows
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -16,6 +16,7 @@ def embed(
     data: str,
     *,
     out: Path | None = None,
+    labels: Path | None = None,
     image_column: str | None = None,
     label_column: str | None = None,
     batch_size: int = 512,
@@ -31,26 +32,29 @@ def embed(
         data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
             "digits".
         out: the Parquet file to write (NAME.parquet).
+        labels: a CSV file (key,label) of labels to write, in place of those that the images have.
         image_column: of Parquet files and datasets.
         label_column: of Parquet files and datasets.
         batch_size: images at a time.
         device: where to compute; "auto" is a GPU where there is one.
-        workers: processes that decode images.
+        workers: threads that decode images; by default one per core, where that is quicker.
     """
     from rich.console import Console
 
     from likewise.evaluation import write_embeddings
     from likewise.evaluation.embedded import embed_source
+    from likewise.evaluation.outputs import check_file
 
     console = Console(stderr=True)
-    if out is not None and Path(out).suffix != ".parquet":
-        raise UsageError(f"out is {out}: embeddings are Parquet, so give a name.parquet")
-    if out is not None and Path(out).is_dir():
-        raise UsageError(f"out is {out}, a folder: give the name of a file")
     try:
+        if out is not None:
+            check_file(out)
+            if Path(out).suffix != ".parquet":
+                raise ValueError(f"out is {out}: embeddings are Parquet, so give a name.parquet")
         found = embed_source(
             run,
             data,
+            labels=labels,
             image_column=image_column,
             label_column=label_column,
             batch_size=batch_size,
@@ -62,7 +66,10 @@ def embed(
         raise UsageError(str(error)) from error
     if out is not None:
         done = "replaced" if Path(out).exists() else "wrote"
-        write_embeddings(out, found)
+        try:
+            write_embeddings(out, found)
+        except OSError as error:
+            raise UsageError(f"{out} cannot be written: {error.strerror or error}") from error
         rows, dim = found.rows.shape
         console.print(
             f"{done} {out}: {rows:,} embeddings of {dim} numbers", highlight=False, soft_wrap=True

@@ -25,16 +25,23 @@ def export(
         out: the file or folder to write; by default beside the run's own files.
     """
     from rich.console import Console
+    from safetensors import SafetensorError
 
+    from likewise.evaluation.outputs import check_file
     from likewise.runs import Run
     from likewise.runs.export import DEFAULTS, write_export
 
     try:
         opened = Run.open(run)
         path = Path(out or opened.path / DEFAULTS[format])
+        if format != "timm":
+            check_file(path)
         done = "replaced" if path.exists() else "wrote"
         write_export(opened, format, path)
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, ImportError) as error:
         raise UsageError(str(error)) from error
+    except (OSError, SafetensorError) as error:
+        # safetensors says that the disk is full with an exception of its own.
+        raise UsageError(f"{path} cannot be written: {error}") from error
     Console(stderr=True).print(f"{done} {path}", highlight=False, soft_wrap=True)
     return path

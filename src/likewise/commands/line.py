@@ -26,7 +26,7 @@ from likewise.commands.classify import classify
 from likewise.commands.cluster import cluster
 from likewise.commands.duplicates import duplicates
 from likewise.commands.embed import embed
-from likewise.commands.errors import Interrupted, UsageError
+from likewise.commands.errors import Interrupted
 from likewise.commands.evaluate import evaluate
 from likewise.commands.evaluate_lm import evaluate_lm
 from likewise.commands.export import export
@@ -106,10 +106,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = VERBS[given.verb](**options)
         return result if isinstance(result, int) else 0
-    except UsageError as error:
+    except Exception as error:
+        if not is_worded(error):
+            raise
         _refuse(str(error))
     except KeyboardInterrupt as stopped:
         return stopped.exit_code if isinstance(stopped, Interrupted) else 128 + signal.SIGINT
+
+
+def is_worded(error: Exception) -> bool:
+    """Whether an error says to a user what is wrong: those that are about arguments, those of this
+    package, and those of the operating system (no space left, no permission). All others are
+    mistakes of ours, and whoever mends them needs the traceback.
+
+    >>> is_worded(UsageError("epochs is 0")), is_worded(OSError("no space left"))
+    (True, True)
+    >>> is_worded(KeyError("step"))
+    False
+    """
+    ours = type(error).__module__.split(".")[0] == "likewise"
+    return ours or isinstance(error, OSError)
 
 
 def _refuse_words(message: str, words: Sequence[str]) -> NoReturn:

@@ -33,7 +33,7 @@ def train(
     merge_duplicates: bool = False,
     duplicates: str | None = None,
     graph: object = None,
-    views: str | None = None,
+    views: dict[str, Any] | str | None = None,
     n_views: int | None = None,
     objective: dict[str, Any] | None = None,
     projector: list[int] | None = None,
@@ -76,7 +76,8 @@ def train(
         data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
             "digits".
         out: the folder of the run; it must not hold another one.
-        recipe: the method; `likewise recipes` lists them.
+        recipe: the method; `likewise recipes` lists them. Your own, in Python, gets its name in
+            `likewise.training.RECIPES` first.
         encoder: any model of timm, "tiny" (for a CPU), or "auto".
         stem: how the encoder begins: "small" is for images of up to 64 pixels.
         pretrained: start from these weights: "timm" for the model's own, or a file.
@@ -95,7 +96,8 @@ def train(
         duplicates: near-duplicates to merge, from a CSV file that `likewise duplicates` wrote.
         graph: in Python only: a Graph over the images, in the order of their keys, in place of I
             and of labels: edges, partial labels, sums, whatever is known.
-        views: the augmentation policy, in place of the recipe's.
+        views: the augmentation policy, in place of the recipe's: its name, or fields over those of
+            one: --views '{"base": "simclr", "rotation": 10}'. From Python, a Policy, too.
         n_views: views of every image in a batch, in place of the recipe's.
         objective: arguments of the objective, over the recipe's:
             --objective '{"temperature": 0.2}'.
@@ -152,6 +154,8 @@ def train(
         return prepared.train()
     except Stopped as stopped:
         raise Interrupted(stopped.number) from stopped
+    except (ValueError, ImportError) as error:
+        raise UsageError(str(error)) from error
 
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from likewise.data.array_files import LABEL_NAMES
-from likewise.data.keys import Labels
+from likewise.data.keys import UNKNOWN, Labels
 from likewise.data.labels import class_indices
 
 if TYPE_CHECKING:
@@ -25,12 +25,14 @@ class Columns:
     nested: whether it holds {bytes, path} rather than bytes.
     label: the column of labels, or None.
     class_names: names that the file itself gives to the labels 0, 1, ...
+    perhaps: whether the label is a column of floats, which are classes only where all are whole.
     """
 
     image: str
     nested: bool
     label: str | None
     class_names: list[str] | None
+    perhaps: bool = False
 
 
 def find_columns(
@@ -40,33 +42,62 @@ def find_columns(
 
     Images are what Hugging Face's notes in the file call an Image, else a column of {bytes, path},
     else a column of bytes; the label is what they call a ClassLabel, else a column of text or
-    integers with a usual name. Where several would do, the name decides, and where it does not, an
-    error lists them. ``label_column="none"`` reads no labels.
+    integers with a usual name, else one of floats (pandas writes integers so where some are
+    missing), which `labels_of` takes for classes where all are whole. Where several would do, the
+    name decides, and where it does not, an error lists them. ``label_column="none"`` reads no
+    labels.
     """
+    from pyarrow.types import is_floating
+
     features = _features(schema)
     image = _image_column(schema, features, place, image_column)
     label = _label_column(schema, features, place, label_column)
     names = features.get(label or "", {}).get("names") if label else None
     if names is not None and not isinstance(names, list):  # older files: {"0": "cat", ...}
         names = [names[str(i)] for i in range(len(names))]
-    return Columns(image, _is_nested(schema.field(image).type), label, names)
+    perhaps = (
+        label is not None
+        and label_column is None
+        and names is None
+        and is_floating(schema.field(label).type)
+    )
+    return Columns(image, _is_nested(schema.field(image).type), label, names, perhaps)
 
 
-def labels_of(
-    values: list[Any], class_names: list[str] | None, column: str
-) -> tuple[Labels, list[str]]:
-    """Class indices and names of a column; the file's own names go before those found."""
+def labels_of(values: list[Any], columns: Columns) -> tuple[Labels, list[str]] | None:
+    """Class indices and names of the label column; the file's own names go before those found.
+
+    None where there is no such column, or where its floats are measurements and no classes.
+
+    >>> columns = Columns("image", False, "label", None, perhaps=True)
+    >>> labels_of([1.0, None, 0.0], columns)
+    (array([ 1, -1,  0]), ['0', '1'])
+    >>> labels_of([1.5, None, 0.0], columns)
+    """
+    if columns.label is None or (columns.perhaps and not _are_whole(values)):
+        return None
     try:
         labels, found = class_indices(values)
     except ValueError as error:
-        raise ValueError(f"column {column!r}: {error}") from None
-    if class_names is None:
+        raise ValueError(f"column {columns.label!r}: {error}") from None
+    names = columns.class_names
+    if names is None:
         return labels, found
-    if len(found) > len(class_names) or not all(name.isdecimal() for name in found):
+    if len(found) > len(names) or not all(name.isdecimal() for name in found):
         raise ValueError(
-            f"column {column!r} has labels outside of its {len(class_names)} class names"
+            f"column {columns.label!r} has labels outside of its {len(names)} class names"
         )
-    return labels, list(class_names)
+    return labels, list(names)
+
+
+def _are_whole(values: list[Any]) -> bool:
+    known = [float(value) for value in values if value is not None and value == value]  # no NaN
+    return bool(known) and all(value.is_integer() and value >= UNKNOWN for value in known)
+
+
+def has_images(schema: pa.Schema) -> bool:
+    """Whether a table has a column that may hold encoded images."""
+    return any(_is_nested(field.type) or _is_bytes(field.type) for field in schema)
 
 
 def _features(schema: pa.Schema) -> dict[str, dict[str, Any]]:
@@ -122,6 +153,8 @@ def _image_column(
 def _label_column(
     schema: pa.Schema, features: dict[str, dict[str, Any]], place: str, given: str | None
 ) -> str | None:
+    from pyarrow.types import is_floating
+
     if given is not None:
         if given in schema.names:
             return given
@@ -133,8 +166,10 @@ def _label_column(
         )
     noted = [name for name, note in features.items() if note.get("_type") == "ClassLabel"]
     noted = [name for name in noted if name in schema.names]
-    named = [field.name for field in schema if field.name in LABEL_NAMES and _is_class(field.type)]
-    candidates = noted or named
+    usual = [field for field in schema if field.name in LABEL_NAMES]
+    named = [field.name for field in usual if _is_class(field.type)]
+    floats = [field.name for field in usual if is_floating(field.type)]
+    candidates = noted or named or floats
     return _one(candidates, LABEL_NAMES, place, "label_column") if candidates else None
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
 from torch import Tensor
 
 from likewise.data.decoding import decode
-from likewise.data.labels import class_indices, natural_order
+from likewise.data.labels import named_indices, natural_order
 from likewise.data.source import Source
 
 EXTENSIONS = frozenset(
@@ -19,6 +20,12 @@ EXTENSIONS = frozenset(
 )
 """What is taken for an image; other files are passed over."""
 
+NOT_READ = frozenset(
+    (".heic", ".heif", ".hif", ".jxl", ".svg", ".psd", ".xcf", ".ai", ".eps", ".exr", ".hdr")
+    + (".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".raf", ".rw2", ".pef", ".srw", ".dcm")
+)
+"""What holds an image that is not read here: passed over as well, and counted."""
+
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
 """Names of folders and files that say what images are for, not what they show."""
 
@@ -26,11 +33,13 @@ SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "
 class FolderSource(Source):
     """The images of a folder and of the folders in it; a key is the path from there.
 
-    Hidden files and folders, and files that are no images by their name, are passed over. Linked
-    folders are followed, and each folder is entered once.
+    Hidden files and folders, and files that are no images by their name, are passed over; those
+    that hold an image of a kind that is not read (.heic, .svg, ...) are counted in `passed_over`.
+    Linked folders are followed, and each folder is entered once.
 
     folder_labels: whether the first folder of a path is its label. "auto": where every image lies
-    in a folder, and there are two or more of those.
+    in a folder, there are two or more of those, and they are not the parts of a data set (train,
+    val, test), of which all images are taken, without labels.
     """
 
     def __init__(self, folder: Path | str, *, folder_labels: bool | Literal["auto"] = "auto"):
@@ -38,9 +47,13 @@ class FolderSource(Source):
         if not root.is_dir():
             raise ValueError(f"{folder} is no folder: give a folder of images")
         found = sorted(_files(root), key=natural_order)
-        names = [name for name in found if os.path.splitext(name)[1].lower() in EXTENSIONS]
+        names = [name for name in found if _extension(name) in EXTENSIONS]
+        kinds = Counter(_extension(name) for name in found)
+        passed_over = {kind: kinds[kind] for kind in sorted(kinds) if kind in NOT_READ}
         if not names:
             others = f" among its {len(found):,} files" if found else ""
+            if passed_over:
+                others += f" (not read: {', '.join(passed_over)})"
             raise ValueError(
                 f"{root} has no images{others}: give a folder with "
                 "JPEG, PNG, WebP, TIFF, GIF or BMP files"
@@ -48,13 +61,48 @@ class FolderSource(Source):
         # A name that is no text in UTF-8 still makes a key that can be written to a file.
         keys = [os.fsencode(name).decode("utf-8", "backslashreplace") for name in names]
         values = _first_folders(keys, root, folder_labels)
-        labels, classes = (None, None) if values is None else class_indices(values)
+        # A folder is a class by its name, also where a cell of a table would be unknown by it.
+        labels, classes = (
+            (None, None)
+            if values is None
+            else named_indices([value.strip() or None for value in values])
+        )
         super().__init__(keys, labels, classes, place=f"{str(root).rstrip(os.sep)}{os.sep}")
+        self.passed_over = passed_over
+        if values is None and folder_labels == "auto" and (parts := _parts(keys)):
+            self.why_no_labels = f"its folders {', '.join(parts)} are parts of a data set"
         self._root = root
         self._names = names
 
     def _read(self, row: int, enough: int) -> Tensor:
         return decode(self._root / self._names[row], enough)
+
+
+def holds_images(folder: Path) -> bool:
+    """Whether a file in the folder, at any depth, is an image by its name."""
+    return any(_extension(name) in EXTENSIONS for name in _files(folder))
+
+
+def suggested_part(parts: Iterable[str]) -> str:
+    """The part of a data set to name in advice: what is meant for training, else the first.
+
+    >>> suggested_part(["test", "train"]), suggested_part(["val", "test"])
+    ('train', 'val')
+    """
+    names = list(parts)
+    return next((name for name in names if name.lower() in ("train", "training")), names[0])
+
+
+def _extension(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
+
+
+def _parts(keys: list[str]) -> list[str]:
+    """The first folders, where all of them are parts of a data set; else nothing."""
+    folders = {key.split("/", 1)[0] for key in keys if "/" in key}
+    loose = any("/" not in key for key in keys)
+    is_split = {folder.lower() for folder in folders} <= SPLITS
+    return sorted(folders) if is_split and not loose and len(folders) > 1 else []
 
 
 def _files(root: Path) -> Iterator[str]:
@@ -86,7 +134,7 @@ def _files(root: Path) -> Iterator[str]:
 def _first_folders(
     keys: list[str], root: Path, folder_labels: bool | Literal["auto"]
 ) -> list[str] | None:
-    if folder_labels not in (True, False, "auto"):
+    if not isinstance(folder_labels, (bool, str)) or folder_labels not in (True, False, "auto"):
         raise ValueError(f"folder_labels is {folder_labels!r}: give 'auto', True or False")
     if folder_labels is False:
         return None
@@ -100,9 +148,12 @@ def _first_folders(
             f"folder_labels is True, and the folders of {root} are no labels, since {why}: "
             "give a folder with a folder per class"
         )
-    if {folder.lower() for folder in folders} <= SPLITS:
+    if parts := _parts(keys):
+        if folder_labels == "auto":
+            return None
         raise ValueError(
-            f"{root} holds {', '.join(sorted(folders))}, which look like parts of a data set and "
-            f"not like classes: give {root / min(folders)}, or folder_labels=False for all of it"
+            f"folder_labels is True, and {root} holds {', '.join(parts)}, which look like parts of "
+            f"a data set and not like classes: give {root / suggested_part(parts)}, or "
+            "folder_labels=False for all of it"
         )
     return [key.split("/", 1)[0] for key in keys]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from likewise.data.columns import find_columns, labels_of
 from likewise.data.decoding import decode
+from likewise.data.folder import suggested_part
 from likewise.data.source import Source
 
 
@@ -37,7 +38,7 @@ class HuggingFaceSource(Source):
         if isinstance(dataset, (datasets.DatasetDict, datasets.IterableDatasetDict)):
             raise ValueError(
                 f"data holds the parts {', '.join(dataset)}: give one, as "
-                f"dataset[{next(iter(dataset), 'train')!r}]"
+                f"dataset[{suggested_part(list(dataset) or ['train'])!r}]"
             )
         if not isinstance(dataset, datasets.Dataset):
             raise ValueError(
@@ -52,10 +53,8 @@ class HuggingFaceSource(Source):
                 f"{', '.join(schema.names)}"
             )
         dataset = dataset.with_format(None)
-        labels = None
-        if columns.label is not None:
-            values = list(dataset[columns.label])
-            labels = labels_of(values, columns.class_names, columns.label)
+        values = [] if columns.label is None else list(dataset[columns.label])
+        labels = labels_of(values, columns)
         numbers = range(len(dataset)) if key_column is None else dataset[key_column]
         super().__init__([str(key) for key in numbers], *(labels or (None, None)), place=place)
         dataset = dataset.select_columns([columns.image])
@@ -91,7 +90,7 @@ def _load(folder: Path) -> Any:
         names = sorted(path.name for path in folder.iterdir() if path.is_dir())
         raise ValueError(
             f"{folder} holds the parts {', '.join(names)}: give one of them, as "
-            f"{folder / (names[0] if names else 'train')}"
+            f"{folder / suggested_part(names or ['train'])}"
         )
     try:
         return datasets.load_from_disk(str(folder))

@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,12 @@ from likewise.data.keys import UNKNOWN, Labels
 from likewise.data.source import Source
 
 SourceKind = TypeVar("SourceKind", bound=Source)
+
+UNKNOWN_TEXTS = frozenset({"", "-1", "-1.0", "nan", "NaN", "None"})
+"""What a table holds where the program that wrote it knew no label; "none" may well be a class."""
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""What may stand between the columns of a label file, in words."""
 
 
 def natural_order(text: str) -> tuple[Any, ...]:
@@ -39,13 +45,16 @@ def natural_order(text: str) -> tuple[Any, ...]:
 def class_indices(values: Iterable[Any]) -> tuple[Labels, list[str]]:
     """Class indices and sorted class names of values; None, NaN, "" and -1 are unknown.
 
-    Integers from 0 on are their own index (a test set that lacks class 3 counts as the training
-    set does); all else counts along the sorted names.
+    So are the texts "-1", "nan", "NaN" and "None", which is how tables write these. Integers from 0
+    on are their own index (a test set that lacks class 3 counts as the training set does); all else
+    counts along the sorted names.
 
     >>> class_indices(["dog", None, "cat"])
     (array([ 1, -1,  0]), ['cat', 'dog'])
     >>> class_indices([2, 0, -1])
     (array([ 2,  0, -1]), ['0', '1', '2'])
+    >>> class_indices(["cat", "nan", "-1"])
+    (array([ 0, -1, -1]), ['cat'])
     """
     known = [_plain(value) for value in values]
     integers = [value for value in known if isinstance(value, int)]
@@ -54,7 +63,15 @@ def class_indices(values: Iterable[Any]) -> tuple[Labels, list[str]]:
         top = max(integers)
         labels = np.array([UNKNOWN if value is None else value for value in known], dtype=np.int64)
         return labels, [str(i) for i in range(top + 1)]
-    texts = [None if value is None else str(value) for value in known]
+    return named_indices([None if value is None else str(value) for value in known])
+
+
+def named_indices(texts: Sequence[str | None]) -> tuple[Labels, list[str]]:
+    """Class indices and sorted class names of texts, each of which is a class; None is unknown.
+
+    >>> named_indices(["dog", None, "-1"])
+    (array([ 1, -1,  0]), ['-1', 'dog'])
+    """
     names = sorted({text for text in texts if text is not None}, key=natural_order)
     places = {name: place for place, name in enumerate(names)}
     indices = [UNKNOWN if text is None else places[text] for text in texts]
@@ -77,32 +94,60 @@ def _plain(value: Any) -> int | str | None:
     if value is None:
         return None
     text = (value.decode() if isinstance(value, bytes) else str(value)).strip()
-    return text or None
+    return None if text in UNKNOWN_TEXTS else text
 
 
 def read_label_file(path: Path | str) -> dict[str, str]:
     """Labels by key from a CSV file whose header names the columns `key` and `label`.
 
-    Other columns are ignored, an empty label means unknown, and a key may be repeated only with
-    the same label.
+    Commas, semicolons or tabs stand between the columns, as the header has them. Other columns are
+    ignored, a key may be repeated only with the same label, and "" is an unknown label (in the
+    file an empty one, or -1, nan, NaN or None).
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> _ = path.write_text("key;label\\na.png;cat\\nb.png;-1\\n")
+    >>> read_label_file(path)
+    {'a.png': 'cat', 'b.png': ''}
     """
+    if not isinstance(path, (str, Path)):
+        raise ValueError(f"labels is a {type(path).__name__}: give the path of a CSV file")
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"labels is {str(path)!r}: no such file; give a CSV file (key,label)")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.reader(file)
-            header = [name.strip().lower() for name in next(rows, [])]
-            if "key" not in header or "label" not in header:
-                raise ValueError(
-                    f"{path} begins with {','.join(header) or 'nothing'!r}: its first line has to "
-                    "name the columns key,label"
-                )
+            separator, header = _header(file, path)
+            file.seek(0)
+            rows = csv.reader(file, delimiter=separator)
+            next(rows)
             return _by_key(rows, header.index("key"), header.index("label"), path)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text ({error}): save it as UTF-8") from None
     except csv.Error as error:
         raise ValueError(f"{path} is not a CSV file ({error})") from None
+
+
+def _header(file: TextIO, path: Path) -> tuple[str, list[str]]:
+    """What stands between the columns, and the names of these: only a header leaves no doubt."""
+    fitting = {}
+    for separator in SEPARATORS:
+        file.seek(0)
+        names = next(csv.reader(file, delimiter=separator), [])
+        header = [name.strip().lower() for name in names]
+        if "key" in header and "label" in header:
+            fitting[separator] = header
+    if len(fitting) == 1:
+        return next(iter(fitting.items()))
+    file.seek(0)
+    begins = f"{path} begins with {file.readline().strip() or 'nothing'!r}"
+    if fitting:
+        words = " and by ".join(SEPARATORS[separator] for separator in fitting)
+        raise ValueError(f"{begins}, which names key and label by {words}: leave one of these")
+    raise ValueError(
+        f"{begins}: its first line has to name the columns key,label, with commas, semicolons or "
+        "tabs between them"
+    )
 
 
 def _by_key(rows: Iterable[list[str]], key: int, label: int, path: Path) -> dict[str, str]:
@@ -113,6 +158,7 @@ def _by_key(rows: Iterable[list[str]], key: int, label: int, path: Path) -> dict
         if len(row) <= max(key, label):
             raise ValueError(f"{path}, line {number}, is {','.join(row)!r}: a column is missing")
         name, value = row[key].strip(), row[label].strip()
+        value = "" if value in UNKNOWN_TEXTS else value
         if found.setdefault(name, value) != value:
             raise ValueError(
                 f"{path} has two labels for {name!r}, {found[name]!r} and {value!r}: keep one"

@@ -53,9 +53,9 @@ def open_source(
     image_column, label_column: found by themselves in tables; "none" as label_column reads none.
     key_column: the column of a table that names its rows, in place of the row number.
     labels: a CSV file (key,label), a mapping from keys, or one label per image; these go before
-    labels that the data bring along. -1, None or an empty cell is unknown.
+    labels that the data bring along. -1, None, NaN (also as text) or an empty cell is unknown.
     folder_labels: whether the first folder of a path is its label, see
-    :class:`~likewise.data.FolderSource`.
+    :class:`~likewise.data.FolderSource`; "auto" takes train, val and test for no classes.
 
     >>> open_source("digits:test").description
     '720 images in digits:test (10 classes)'
@@ -67,6 +67,12 @@ def open_source(
         "label_column": label_column,
         "key_column": key_column,
     }
+    for name, column in columns.items():
+        if column is not None and not isinstance(column, str):
+            raise ValueError(
+                f"{name} is a {type(column).__name__}: give the name of a column (labels, one for "
+                "each image, are given as labels)"
+            )
     source = _open(data, columns, folder_labels)
     if len(source) == 0:
         raise ValueError(f"{source.place} has no images: {WHAT_IT_MAY_BE}")

@@ -11,9 +11,9 @@ import numpy as np
 from torch import Tensor
 
 from likewise.data.available import available_memory
-from likewise.data.columns import Columns, find_columns, labels_of
+from likewise.data.columns import Columns, find_columns, has_images, labels_of
 from likewise.data.decoding import decode
-from likewise.data.folder import SPLITS
+from likewise.data.folder import SPLITS, holds_images, suggested_part
 from likewise.data.labels import natural_order
 from likewise.data.memory import FULL, in_words
 from likewise.data.source import Source
@@ -26,7 +26,8 @@ class ParquetSource(Source):
     """The images of one or several Parquet files; the encoded bytes are held in memory.
 
     A key is the row number in a single file, and "file:row" in several, so that another file
-    shifts nothing; or, with `key_column`, what that column says.
+    shifts nothing; or, with `key_column`, what that column says. A row of {bytes, path} that has
+    no bytes is read from its path, as it stands or beside the Parquet file.
 
     image_column, label_column: found by themselves, see
     :func:`~likewise.data.columns.find_columns`.
@@ -52,31 +53,45 @@ class ParquetSource(Source):
         _check_others(paths, schemas, columns, key_column)
         _check_memory(paths, columns.image, place)
         images, values, keys = _tables(paths, columns, key_column)
-        labels = labels_of(values, columns.class_names, columns.label) if columns.label else None
+        labels = labels_of(values, columns)
         super().__init__(keys, *(labels or (None, None)), place=place)
         self._chunks = [chunk for column in images for chunk in column.chunks if len(chunk)]
         self._ends = np.cumsum([len(chunk) for chunk in self._chunks])
+        self._elsewhere = _paths_of_rows(paths, images, columns.image) if columns.nested else {}
 
     def _read(self, row: int, enough: int) -> Tensor:
         chunk = int(np.searchsorted(self._ends, row, side="right"))
         array = self._chunks[chunk]
         encoded = array[row - int(self._ends[chunk]) + len(array)].as_buffer()
-        if encoded is None:
+        if encoded is not None:
+            return decode(memoryview(encoded), enough)
+        if row not in self._elsewhere:
             raise ValueError("the row has no image bytes")
-        return decode(memoryview(encoded), enough)
+        folder, name = self._elsewhere[row]
+        for path in (Path(name), folder / name):
+            if path.is_file():
+                return decode(path, enough)
+        raise ValueError(f"the row has no image bytes, and its path {name!r} is no file here")
 
 
 def shards(folder: Path) -> list[Path]:
-    """The Parquet files of a folder in natural order; an error where they are different splits."""
+    """The Parquet files of a folder in natural order; an error where they are different splits.
+
+    Beside image files, those without a column of images (embeddings, say) are passed over.
+    """
     files = [path for path in folder.glob("*.parquet") if not path.name.startswith(".")]
     files.sort(key=lambda path: natural_order(path.name))
+    others = [path for path in files if not has_images(_schema(path))]
+    if others and holds_images(folder):
+        files = [path for path in files if path not in others]
     words = {path: re.split(r"[-_.\d]", path.name.lower())[0] for path in files}
     found = sorted(set(words.values()) & SPLITS)
     if len(found) > 1:
-        first = next(path for path in files if words[path] == found[0])
+        part = suggested_part(found)
+        first = next(path for path in files if words[path] == part)
         raise ValueError(
             f"{folder} holds the parts {', '.join(found)}: give one of them, as {first} or as "
-            f"{folder / (found[0] + '*.parquet')}"
+            f"{folder / (part + '*.parquet')}"
         )
     return files
 
@@ -157,3 +172,24 @@ def _tables(
         else:
             keys.extend(f"{path.name}:{row}" for row in range(len(table)))
     return images, values, keys
+
+
+def _paths_of_rows(
+    paths: list[Path], images: list[pa.ChunkedArray], column: str
+) -> dict[int, tuple[Path, str]]:
+    """Of the rows without bytes that have a path: the folder of their file, and that path."""
+    import pyarrow.parquet as pq
+
+    found: dict[int, tuple[Path, str]] = {}
+    start = 0
+    for path, encoded in zip(paths, images, strict=True):
+        # Most files hold all bytes, and then their paths need not be read.
+        if encoded.null_count:
+            table = pq.ParquetFile(path).read(columns=[f"{column}.path"])
+            rows = table[column].to_pylist() if column in table.column_names else []
+            missing = encoded.is_null().to_pylist()
+            for row, value in enumerate(rows):
+                if missing[row] and value is not None and isinstance(value["path"], str):
+                    found[start + row] = (path.parent, value["path"])
+        start += len(encoded)
+    return found

@@ -33,6 +33,8 @@ class Source(Keyed, ABC):
 
     place: where the images are, in words ("photos/").
     unmatched: how many given labels match no image.
+    why_no_labels: what speaks against labels that one might expect; "" where nothing does.
+    passed_over: how many files hold an image of a kind that is not read, by extension.
     """
 
     def __init__(
@@ -46,6 +48,8 @@ class Source(Keyed, ABC):
         super().__init__(keys, labels, class_names)
         self.place = place
         self.unmatched = 0
+        self.why_no_labels = ""
+        self.passed_over: dict[str, int] = {}
         self._rows = np.arange(len(self.keys))
 
     @abstractmethod
@@ -78,13 +82,18 @@ class Source(Keyed, ABC):
         n = len(self)
         text = f"{count(n, 'image')} in {self.place}"
         if self.labels is None or self.class_names is None:
-            return f"{text} (no labels)"
-        notes = [count(len(self.class_names), "class", "classes")]
-        labelled = int((self.labels != UNKNOWN).sum())
-        if labelled < n:
-            notes.append(f"{labelled:,} labelled")
-        if self.unmatched:
-            notes.append(f"{count(self.unmatched, 'label')} without an image")
+            why = f", since {self.why_no_labels}" if self.why_no_labels else ""
+            notes = [f"no labels{why}"]
+        else:
+            notes = [count(len(self.class_names), "class", "classes")]
+            labelled = int((self.labels != UNKNOWN).sum())
+            if labelled < n:
+                notes.append(f"{labelled:,} labelled")
+            if self.unmatched:
+                notes.append(f"{count(self.unmatched, 'label')} without an image")
+        if self.passed_over:
+            kinds = ", ".join(self.passed_over)
+            notes.append(f"{count(sum(self.passed_over.values()), 'file')} not read: {kinds}")
         return f"{text} ({', '.join(notes)})"
 
     def __repr__(self) -> str:

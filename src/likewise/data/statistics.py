@@ -23,15 +23,16 @@ def usual_size(source: Source) -> int:
     """
     places = np.unique(np.linspace(0, len(source) - 1, min(LOOKED_AT, len(source))).astype(int))
     sides = []
+    first = None
     for place in places.tolist():
         try:
             sides.append(min(source.read(place).shape[1:]))
-        except BrokenImage:
-            continue
+        except BrokenImage as error:
+            first = first or error
     if not sides:
         raise ValueError(
             f"none of {len(places)} images of {source.place}, spread over all, can be read: "
-            "all of them seem to be broken"
+            f"all of them seem to be broken, the first ({first})"
         )
     return int(median(sides))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -78,23 +78,61 @@ class StreamedImages(Keyed, Dataset[Batch]):
                 reasons[error.key] = error.reason
         return reasons
 
-    def _whole(self, index: int) -> tuple[Tensor, int]:
+    def without_repeats(
+        self, indices: Sequence[int], places: range, turn: int = 0, turns: int = 1
+    ) -> Batch:
+        """Some of a batch's images, such that no image is in the batch twice.
+
+        What takes the place of a broken one is in nobody's part of the batch, and is grey where
+        the batch holds all that can be read: the index that stays is then that of a broken image.
+
+        Args:
+            indices: the whole batch.
+            places: in it, of the images that are wanted.
+            turn, turns: who asks, of how many who have a part each: they do not choose the same.
+
+        Returns:
+            pixels of these places, and the indices that they show.
+        """
+        taken = set(indices)
+        pixels, shown = [], []
+        for place in places:
+            index = int(indices[place])
+
+            def may_be(other: int, index: int = index) -> bool:
+                return other == index or (other % turns == turn and other not in taken)
+
+            try:
+                image, at = self._whole(index, may_be)
+            except ValueError:
+                image, at = torch.full((3, self.size, self.size), 128, dtype=torch.uint8), index
+            taken.add(at)
+            pixels.append(image)
+            shown.append(at)
+        return torch.stack(pixels), torch.tensor(shown)
+
+    def _whole(
+        self, index: int, may_be: Callable[[int], bool] = lambda _: True
+    ) -> tuple[Tensor, int]:
         """The canvas at an index, or the next one that is not broken, and its index."""
         n = len(self)
         if not -n <= index < n:
             raise IndexError(f"index {index} is outside of {n} images")
-        for step in range(min(n, IN_A_ROW)):
+        met = 0
+        for step in range(n):
             place = (index + step) % n
-            if self._broken[place]:
+            if not may_be(place):
                 continue
-            try:
-                image = self.source.read(place, enough=DETAIL * self.size)
-                return canvas(image, self.size), place
-            except BrokenImage:
-                self._broken[place] = 1
-        raise ValueError(
-            f"{min(n, IN_A_ROW):,} images in a row cannot be read, from {self.keys[index]!r} on"
-        )
+            if not self._broken[place]:
+                try:
+                    image = self.source.read(place, enough=DETAIL * self.size)
+                    return canvas(image, self.size), place
+                except BrokenImage:
+                    self._broken[place] = 1
+            met += 1
+            if met == IN_A_ROW:
+                break
+        raise ValueError(f"{met:,} images in a row cannot be read, from {self.keys[index]!r} on")
 
     def _check_some(self) -> None:
         n = len(self)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import Progress
+from torch import Tensor
 
-from likewise.data import Source, load_images, open_source
+from likewise.data import Source, labelled, load_images, open_source
 from likewise.evaluation.embeddings import Embeddings, read_embeddings
+from likewise.evaluation.task import positive_integer
 from likewise.runs import Run, embed_images
 
 CHUNK = 20_000
@@ -27,10 +28,18 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
+def check_settings(batch_size: int, workers: int | None) -> None:
+    """Raise unless images can be embedded like this: to be called before anything is read."""
+    positive_integer("batch_size", batch_size)
+    if workers is not None and workers < 0:
+        raise ValueError(f"workers is {workers}: give 0 (automatic) or more threads")
+
+
 def embed_source(
     run: Path | str,
     data: str | Source,
     *,
+    labels: Path | str | None = None,
     image_column: str | None = None,
     label_column: str | None = None,
     batch_size: int = 512,
@@ -38,21 +47,35 @@ def embed_source(
     workers: int | None = None,
     console: Console | None = None,
 ) -> Embeddings:
-    """Embed all images of a source with the encoder of a run; broken ones are left out."""
+    """Embed all images of a source with the encoder of a run; broken ones are left out.
+
+    Args:
+        run: a folder that `likewise train` wrote.
+        data: the images.
+        labels: a CSV file (key,label), in place of the labels that the images have.
+        image_column: of Parquet files and datasets.
+        label_column: of Parquet files and datasets.
+        batch_size: images at a time.
+        device: where to compute.
+        workers: threads that decode; None or 0 takes one per core where that gains.
+        console: where progress is shown.
+    """
+    check_settings(batch_size, workers)
     console = console or Console(stderr=True)
     place = choose_device(device)
     encoder, preparation = Run.open(run).encoder(place)
     source = open_source(data, image_column=image_column, label_column=label_column)
-    workers = min(8, os.cpu_count() or 1) if workers is None else workers
+    if labels is not None:
+        source = _with_labels(source, labels, console)
     rows: list[np.ndarray] = []
     keys: list[str] = []
-    labels: list[np.ndarray] = []
+    known: list[np.ndarray] = []
     broken: dict[str, str] = {}
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("embedding", total=len(source))
         for start in range(0, len(source), CHUNK):
             part = source.subset(np.arange(start, min(start + CHUNK, len(source))))
-            images = load_images(part, preparation.size, at_least=0)
+            images = load_images(part, preparation.size, workers=workers or 0, at_least=0)
             broken.update(images.broken)
             bar.advance(task, len(images.broken))
             if len(images) == 0:
@@ -70,7 +93,7 @@ def embed_source(
             rows.append(found.numpy())
             keys += images.keys
             if images.labels is not None:
-                labels.append(images.labels)
+                known.append(images.labels)
     if broken:
         console.print(f"{len(broken)} broken images are left out, such as {next(iter(broken))}")
     if not rows:
@@ -78,16 +101,72 @@ def embed_source(
     return Embeddings(
         keys=keys,
         rows=np.concatenate(rows),
-        labels=np.concatenate(labels) if labels else None,
+        labels=np.concatenate(known) if known else None,
         class_names=source.class_names,
         metadata={"run": str(run), "data": str(data)},
     )
 
 
-def rows_of(run: Path | str | None, data: str, **settings: object) -> Embeddings:
-    """The rows of an embeddings file, or those of a run over images."""
+def _with_labels(source: Source, labels: Path | str, console: Console) -> Source:
+    found = labelled(source, labels)
+    # A file may be about other images for the most part: say what it holds of these.
+    console.print(found.description, highlight=False, soft_wrap=True)
+    return found
+
+
+class _Items(Source):
+    """The keys of an embeddings file, to match labels with; there are no images in it."""
+
+    def _read(self, row: int, enough: int) -> Tensor:
+        raise ValueError("an embeddings file holds no images")
+
+
+def open_rows(
+    run: Path | str | None,
+    data: str,
+    *,
+    labels: Path | str | None = None,
+    image_column: str | None = None,
+    label_column: str | None = None,
+    console: Console | None = None,
+) -> Source | Embeddings:
+    """An embeddings file, or the images for a run to embed: what is asked for, before any work.
+
+    Args:
+        run: a folder that `likewise train` wrote; None where `data` is an embeddings file.
+        data: images, or an embeddings file.
+        labels: a CSV file (key,label), in place of the labels that are there.
+        image_column: of Parquet files and datasets.
+        label_column: of Parquet files and datasets.
+        console: where it is said how many labels were found.
+    """
+    console = console or Console(stderr=True)
+    if run is not None:
+        source = open_source(data, image_column=image_column, label_column=label_column)
+        return source if labels is None else _with_labels(source, labels, console)
+    if not str(data).endswith(".parquet"):
+        raise ValueError(f"{data} is no embeddings file: give a run, too, to embed images with")
+    found = read_embeddings(data)
+    if labels is not None:
+        items = _with_labels(_Items(found.keys, place=str(data)), labels, console)
+        found.labels, found.class_names = items.labels, items.class_names
+    return found
+
+
+def rows_of(
+    run: Path | str | None,
+    opened: Source | Embeddings,
+    *,
+    batch_size: int = 512,
+    device: str = "auto",
+    workers: int | None = None,
+    console: Console | None = None,
+) -> Embeddings:
+    """The rows of what :func:`open_rows` gave: an embeddings file has them, a run makes them."""
+    if isinstance(opened, Embeddings):
+        return opened
     if run is None:
-        if not str(data).endswith(".parquet"):
-            raise ValueError(f"{data} is no embeddings file: give a run, too, to embed images with")
-        return read_embeddings(data)
-    return embed_source(run, data, **settings)  # type: ignore[arg-type]
+        raise ValueError("run is None: give a run to embed images with")
+    return embed_source(
+        run, opened, batch_size=batch_size, device=device, workers=workers, console=console
+    )

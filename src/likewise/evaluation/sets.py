@@ -13,7 +13,14 @@ from likewise.evaluation.task import Task, class_indices, embedding_rows, labell
 
 HELD_OUT = 5
 """Without test rows, one of this many rows of each class is held out of training."""
-REMEDY = "give images in one folder a class, or a table (images or embeddings) with a column label"
+
+
+def no_labels(name: str) -> ValueError:
+    """The error for a set of which no label is known."""
+    return ValueError(
+        f"{name} has no labels: give images in one folder a class, a table (images or embeddings) "
+        f"with a column label, or a CSV file (key,label) as --{name}-labels"
+    )
 
 
 def two_sets(
@@ -28,7 +35,7 @@ def two_sets(
         raise ValueError("train is Embeddings, which have their own labels: give (train, test)")
     other = train_labels if train_labels is not None else test
     if train.labels is None:
-        raise ValueError(f"train has no labels: {REMEDY}")
+        raise no_labels("train")
     names = train.class_names
     notes: list[str] = []
     if other is None:
@@ -36,7 +43,7 @@ def two_sets(
     if not isinstance(other, Embeddings):
         raise ValueError(f"train is Embeddings and test is {type(other).__name__}: give Embeddings")
     if other.labels is None:
-        raise ValueError(f"test has no labels: {REMEDY}")
+        raise no_labels("test")
     labels = other.labels
     if names is not None and other.class_names is not None:
         names = names + [name for name in other.class_names if name not in set(names)]

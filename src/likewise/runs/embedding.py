@@ -40,6 +40,8 @@ def embed_images(
         workers: processes that decode streamed images.
         progress: called with the number of images of every batch.
     """
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}: give an integer of at least 1")
     place = torch.device(device) if device is not None else next(encoder.parameters()).device
     training = encoder.training
     encoder.eval().to(place)

@@ -69,7 +69,13 @@ class Run:
         """The arguments of `likewise train`, all of them."""
         import yaml
 
-        config: dict[str, Any] = yaml.safe_load((self.path / CONFIG).read_text())
+        path = self.path / CONFIG
+        try:
+            config = yaml.safe_load(path.read_text())
+        except yaml.YAMLError as error:
+            raise ValueError(f"{path} cannot be read: {error}") from error
+        if not isinstance(config, dict):
+            raise ValueError(f"{path} holds no arguments")
         return config
 
     def write_config(self, config: dict[str, Any]) -> None:
@@ -82,22 +88,29 @@ class Run:
     @property
     def data_fingerprint(self) -> str | None:
         """Which images the run was trained on, or None where that was not written."""
-        path = self.path / DATA
-        return json.loads(path.read_text())["keys"] if path.is_file() else None
+        return self._json(DATA).get("keys")
 
     @property
     def has_graph(self) -> bool:
         """Whether it was trained on a graph that was given from Python."""
-        path = self.path / DATA
-        return path.is_file() and bool(json.loads(path.read_text()).get("graph"))
+        return bool(self._json(DATA).get("graph"))
 
-    def write_data(self, source: Source, *, graph: bool = False) -> None:
-        """Write which images it is trained on, and whether a graph was given for them."""
+    @property
+    def known_fingerprint(self) -> dict[str, str | None]:
+        """Which of the images could be read, and with which labels; empty: not written."""
+        return dict(self._json(DATA).get("known", {}))
+
+    def write_data(
+        self, source: Source, *, graph: bool = False, known: dict[str, str | None] | None = None
+    ) -> None:
+        """Write which images it is trained on, whether a graph was given for them, and what else
+        has to be the same where it is resumed."""
         about = {
             "data": source.description,
             "images": len(source),
             "keys": source.fingerprint(),
             "graph": graph,
+            "known": known or {},
         }
         with write_atomically(self.path / DATA) as aside:
             aside.write_text(json.dumps(about, indent=1) + "\n")
@@ -105,8 +118,16 @@ class Run:
     @property
     def summary(self) -> dict[str, Any]:
         """What came out; empty while training has not ended."""
-        path = self.path / SUMMARY
-        found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+        return self._json(SUMMARY)
+
+    def _json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        if not path.is_file():
+            return {}
+        try:
+            found: dict[str, Any] = json.loads(path.read_text())
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} cannot be read ({error}): remove it") from error
         return found
 
     def write_summary(self, summary: dict[str, Any]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from likewise.training.learner import Learner
+from likewise.training.machine import Machine
 from likewise.training.recipe import Recipe
 from likewise.training.recipes import RECIPES, recipe
 
 if TYPE_CHECKING:
-    from likewise.training.fit import Machine, Outcome, fit
+    from likewise.training.fit import Outcome, fit
     from likewise.training.module import Optimization
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
     "recipe",
 ]
 
-_LAZY = {"fit": "fit", "Machine": "fit", "Outcome": "fit", "Optimization": "module"}
+_LAZY = {"fit": "fit", "Outcome": "fit", "Optimization": "module"}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from typing import Any
 
 import torch
 from rich.console import Console
 
 from likewise.data import Source, usual_size
+from likewise.data.views import find_policy, plain_policy
 from likewise.data.views.policies import LARGE_IMAGE
 from likewise.optimizers import scaled_lr
 from likewise.training.batches.choice import Sampler
-from likewise.training.fit import Machine
+from likewise.training.machine import Machine
 from likewise.training.module import Optimization
 from likewise.training.recipe import Recipe
 
 SMALL = 96
 """Images with at most so many pixels a side are taken as they are."""
+
+
+ALWAYS = ("epochs", "batch_size", "devices", "nodes", "log_every", "seed")
+"""Numbers that have no choice of ours behind them."""
 
 
 def check_numbers(config: dict[str, Any]) -> None:
@@ -39,8 +45,14 @@ def check_numbers(config: dict[str, Any]) -> None:
     }
     for name, lowest in least.items():
         value = config[name]
+        if value is None and name in ALWAYS:
+            raise ValueError(f"{name} is empty: give a number of at least {lowest}")
         if value is not None and value < lowest:
             raise ValueError(f"{name} is {value}: give at least {lowest}")
+    for name in ("lr", "weight_decay"):
+        value = config[name]
+        if value is not None and value < 0:
+            raise ValueError(f"{name} is {value}: give 0 or more")
     weight = config["label_weight"]
     if weight is not None and not 0 <= weight <= 1:
         raise ValueError(f"label_weight is {weight}: give a number from 0 to 1")
@@ -58,6 +70,30 @@ def check_numbers(config: dict[str, Any]) -> None:
             f"batch_size is {config['batch_size']} for {processes} processes: give a multiple of "
             f"{processes}, so that each has as many images"
         )
+
+
+def join_torchrun(config: dict[str, Any]) -> None:
+    """Take devices and nodes from torchrun, which has started the processes already.
+
+    >>> from unittest.mock import patch
+    >>> config = {"devices": 1, "nodes": 1}
+    >>> with patch.dict(os.environ, {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"}):
+    ...     join_torchrun(config)
+    >>> config
+    {'devices': 4, 'nodes': 2}
+    """
+    here, everywhere = os.environ.get("LOCAL_WORLD_SIZE"), os.environ.get("WORLD_SIZE")
+    if here is None or everywhere is None:
+        return  # Lightning starts the other processes, or there are none
+    devices, nodes = int(here), int(everywhere) // int(here)
+    asked = config["devices"], config["nodes"]
+    if asked not in ((1, 1), (devices, nodes)):
+        raise ValueError(
+            f"devices is {asked[0]} and nodes is {asked[1]}, and torchrun has started "
+            f"{devices} a node on {nodes}: leave both out, or give --devices {devices} --nodes "
+            f"{nodes}"
+        )
+    config["devices"], config["nodes"] = devices, nodes
 
 
 def choose_machine(config: dict[str, Any]) -> Machine:
@@ -88,7 +124,7 @@ def choose_machine(config: dict[str, Any]) -> Machine:
         "precision": precision,
         "compile": device == "cuda" if config["compile"] is None else config["compile"],
         "workers": min(8, os.cpu_count() or 1) if config["workers"] is None else config["workers"],
-        "logger": _loggers() if config["logger"] is None else config["logger"],
+        "logger": _loggers(config["logger"]),
     }
     if chosen["compile"] and config["deterministic"]:
         chosen["compile"] = False
@@ -104,9 +140,28 @@ def choose_machine(config: dict[str, Any]) -> Machine:
     )
 
 
-def _loggers() -> list[str]:
-    found = importlib.util.find_spec("tensorboard") is not None
-    return ["csv", "tensorboard"] if found else ["csv"]
+def _loggers(asked: list[str] | None) -> list[str]:
+    """Where figures go: what was asked for and is installed."""
+    if asked is None:
+        found = importlib.util.find_spec("tensorboard") is not None
+        return ["csv", "tensorboard"] if found else ["csv"]
+    for name in asked:
+        if name != "csv" and importlib.util.find_spec(name) is None:
+            raise ValueError(f"logger {name} is not installed: pip install 'likewise[{name}]'")
+    return asked
+
+
+def check_parts(config: dict[str, Any], machine: Machine, method: Recipe) -> None:
+    """Refuse micro-batches of which the last would hold one view: batch norm needs two."""
+    part, views = config["micro_batch"], config["n_views"] or method.n_views
+    if part is None:
+        return
+    rows = config["batch_size"] // (machine.devices * machine.nodes) * views
+    if part < 2 or rows % part == 1:
+        raise ValueError(
+            f"micro_batch is {part} for {rows} views, of which one would be left alone: give a "
+            f"number that divides {rows}"
+        )
 
 
 def choose_size(source: Source, device: str) -> int:
@@ -182,13 +237,20 @@ def choose_diagnose_every(config: dict[str, Any]) -> tuple[int, float | None]:
     return (max(1, config["epochs"] // 20), 0.01) if every is None else (every, None)
 
 
-def choose_views(method: Recipe, config: dict[str, Any]) -> str:
-    """The policy of augmentation: what was given, or the recipe's; digits have their own."""
-    # A mirrored digit is no digit.
-    usual = "digits" if str(config["data"]).startswith("digits") else method.views
+def choose_views(method: Recipe, config: dict[str, Any]) -> dict[str, Any] | str:
+    """The policy of augmentation: what was given, or the recipe's; digits have their own.
+
+    A name stays one; a policy of one's own is a plain mapping, which can be written down.
+    """
+    if config["views"] is not None:
+        find_policy(config["views"], config["image_size"])  # what is wrong is said before all else
+        return plain_policy(config["views"])
+    # A mirrored digit is no digit; a folder whose name begins so may hold anything.
+    name = re.split(r"[:,]", str(config["data"]))[0]
+    usual = "digits" if name == "digits" else method.views
     if usual == "simclr-mild" and config["image_size"] >= LARGE_IMAGE:
         usual = "simclr"  # what is too small a crop of 32 pixels is not one of 224
-    return config["views"] or usual
+    return usual
 
 
 def choose_sampler(method: Recipe, config: dict[str, Any]) -> Sampler:

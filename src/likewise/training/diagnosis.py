@@ -73,9 +73,8 @@ class Diagnosis(L.Callback):
             return
         # Once, so that a look copies no pixels.
         self.images = self.images.to(pl_module.device)
-        if trainer.global_step:
-            keep_records(self.folder, trainer.global_step)
-        else:
+        keep_records(self.folder, trainer.global_step)
+        if not trainer.global_step:
             self.look(trainer, pl_module, 0)
         self._began = time.perf_counter()
 

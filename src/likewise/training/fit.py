@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 import lightning as L
 import torch
-from lightning.pytorch.loggers import Logger
 from rich.console import Console
 
 from likewise.data import Images, StreamedImages
@@ -23,40 +23,15 @@ from likewise.training.batches import BatchPlan
 from likewise.training.checkpoints import AtomicCheckpointIO, Checkpoints
 from likewise.training.diagnosis import Diagnosis
 from likewise.training.learner import Learner
-from likewise.training.metrics import MetricsFile
+from likewise.training.loggers import LoggerName, build_logger
+from likewise.training.machine import Machine
 from likewise.training.module import Optimization, TrainingModule
 from likewise.training.monitor import Monitor
 from likewise.training.progress import ProgressLine
 from likewise.training.stopping import CheckpointWritten, Stopped, StopSignals
 from likewise.training.stopwatch import Stopwatch
 
-Precision = Literal["32", "bf16", "16"]
-LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
-
 _PRECISIONS: dict[str, Any] = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What a training runs on.
-
-    Args:
-        device: "cpu" or "cuda".
-        devices: how many processes of a node, one a device.
-        nodes: how many machines; start the command on each with torchrun or your scheduler.
-        precision: "bf16" and "16" keep weights and all that objectives compute in float32.
-        compile: compile the networks and the augmentation.
-        workers: processes that decode images which do not fit in memory.
-        deterministic: refuse operations whose result differs from run to run.
-    """
-
-    device: Literal["cpu", "cuda"] = "cpu"
-    devices: int = 1
-    nodes: int = 1
-    precision: Precision = "32"
-    compile: bool = False
-    workers: int = 0
-    deterministic: bool = False
 
 
 @dataclass(frozen=True)
@@ -178,7 +153,8 @@ def fit(
     _quiet()
     if resume:
         remove_leftovers(run.checkpoint)
-    first = _step_of(run.checkpoint) if resume else 0
+    begun = resume and run.checkpoint.is_file()
+    first = _step_of(run.checkpoint) if begun else 0
     stopwatch = Stopwatch()
     trainer = L.Trainer(
         accelerator="gpu" if machine.device == "cuda" else "cpu",
@@ -189,7 +165,7 @@ def fit(
         max_epochs=optimization.epochs,
         use_distributed_sampler=False,
         reload_dataloaders_every_n_epochs=1,
-        logger=[_logger(name, run, first if resume else None) for name in loggers],
+        logger=[build_logger(name, run, first if begun else None) for name in loggers],
         callbacks=[monitor, diagnosis, line, keeper, signals, stopwatch],
         plugins=[AtomicCheckpointIO()],
         deterministic=machine.deterministic,
@@ -200,7 +176,7 @@ def fit(
         log_every_n_steps=log_every,
     )
     try:
-        trainer.fit(module, ckpt_path=str(run.checkpoint) if resume else None, weights_only=False)
+        trainer.fit(module, ckpt_path=str(run.checkpoint) if begun else None, weights_only=False)
     except CheckpointWritten as stop:
         if not trainer.is_global_zero:
             # Rank 0 speaks and writes; Lightning would kill it if another rank failed meanwhile.
@@ -235,20 +211,14 @@ def remove_leftovers(path: Path) -> None:
 
 def _step_of(checkpoint: Path) -> int:
     # mmap: the counter is wanted, not the weights.
-    content = torch.load(checkpoint, map_location="cpu", weights_only=False, mmap=True)
-    return int(content["global_step"])
-
-
-def _logger(name: LoggerName, run: Run, resumed_at: int | None) -> Logger:
-    from lightning.pytorch import loggers
-
-    if name == "csv":
-        return MetricsFile(run.path, resumed_at=resumed_at)
-    if name == "tensorboard":
-        return loggers.TensorBoardLogger(run.path, name="", version="tensorboard")
-    if name == "wandb":
-        return loggers.WandbLogger(name=run.path.name, save_dir=run.path)
-    return loggers.MLFlowLogger(run_name=run.path.name, save_dir=str(run.path / "mlflow"))
+    try:
+        content = torch.load(checkpoint, map_location="cpu", weights_only=False, mmap=True)
+        return int(content["global_step"])
+    except (RuntimeError, EOFError, pickle.UnpicklingError, KeyError) as error:
+        raise ValueError(
+            f"{checkpoint} cannot be read ({str(error).splitlines()[0]}): remove it, and the run "
+            "begins at its first step"
+        ) from error
 
 
 def _quiet() -> None:

@@ -78,11 +78,19 @@ def read_labels(
         method: the recipe, which may need labels.
         config: the arguments of the training.
     """
-    own = config["labels"] in (None, "source")
-    known = source if own else labelled(source, config["labels"])
-    if known.labels is None:
+    if not isinstance(config["labels"], str | None):
         raise ValueError(
-            "the images have no labels: put them into one folder a class, or give --labels FILE.csv"
+            f"labels is a {type(config['labels']).__name__}: give 'source' or a CSV file, and "
+            "labels of your own with the images: likewise.train(open_source(data, labels=...))"
+        )
+    file = config["labels"] or "source"
+    own = file == "source"
+    known = source if own else labelled(source, file)
+    if known.labels is None:
+        why = f" ({source.why_no_labels})" if source.why_no_labels else ""
+        raise ValueError(
+            f"the images have no labels{why}: put them into one folder a class, or give --labels "
+            "FILE.csv"
         )
     values = np.array(known.labels[known.index_of(images.keys)], dtype=np.int64)
     found = np.flatnonzero(values >= 0)
@@ -96,4 +104,4 @@ def read_labels(
         raise ValueError(f"labels: {method.title} needs at least two classes")
     if own:
         return GivenLabels(values, len(found))
-    return GivenLabels(values, len(found), known.unmatched, str(config["labels"]))
+    return GivenLabels(values, len(found), known.unmatched, file)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import Progress
 
 from likewise.data import Images, Source, StreamedImages, fits_in_memory, load_images
-from likewise.training.fit import Machine
+from likewise.training.machine import Machine
 from likewise.training.processes import is_first_process, own_device
 
 WATCHED = 4096
@@ -32,17 +33,25 @@ def open_images(
     else:
         with _decoding(console) as progress:
             images = load_images(source, canvas, progress=progress)
-    if images.broken and is_first_process():
-        shown = [f"  {key}: {reason}" for key, reason in list(images.broken.items())[:5]]
-        more = len(images.broken) - len(shown)
-        console.print(
-            f"{len(images.broken)} broken images are left out:",
-            *shown,
-            *([f"  and {more} more"] if more else []),
-            sep="\n",
-            highlight=False,
-        )
+    if is_first_process():
+        say_broken(images.broken, console)
     return images
+
+
+def say_broken(broken: Mapping[str, str], console: Console) -> None:
+    """How many images could not be read, and why the first of them could not."""
+    if not broken:
+        return
+    shown = [f"  {key}: {reason}" for key, reason in list(broken.items())[:5]]
+    more = len(broken) - len(shown)
+    console.print(
+        f"{len(broken)} broken images are left out:",
+        *shown,
+        *([f"  and {more} more"] if more else []),
+        sep="\n",
+        highlight=False,
+        markup=False,
+    )
 
 
 @contextmanager
@@ -53,15 +62,26 @@ def _decoding(console: Console) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def watched(images: Images | StreamedImages, seed: int) -> Images:
-    """A few thousand images to look at while training, drawn once."""
+def watched(
+    images: Images | StreamedImages, seed: int, labels: NDArray[np.int64] | None = None
+) -> Images:
+    """A few thousand images to look at while training, drawn once.
+
+    Args:
+        images: all of them.
+        seed: of the draw.
+        labels: what is known of them, for images that have no labels of their own.
+    """
     n = len(images)
-    if n <= WATCHED and isinstance(images, Images):
-        return images
     index = np.sort(np.random.default_rng([seed, 13]).permutation(n)[:WATCHED])
     if isinstance(images, Images):
-        return images.subset(index)
-    return load_images(images.source.subset(index), images.size)
+        found = images if n <= WATCHED else images.subset(index)
+    else:
+        found = load_images(images.source.subset(index), images.size)
+    if found.labels is not None or labels is None:
+        return found
+    names = [str(number) for number in range(int(labels.max()) + 1)]
+    return found.with_labels(labels[images.index_of(found.keys)], names)
 
 
 def bytes_on(device: torch.device, images: Images | StreamedImages) -> int:

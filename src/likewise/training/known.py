@@ -9,7 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from likewise.data import Images, Source, StreamedImages
 from likewise.data.source import count
@@ -41,6 +43,7 @@ class Known:
     """Who is alike among the images that could be read, and where that is known from.
 
     graph: over these images.
+    labels: (n,) class indices of those that are known, -1 for others; None without labels.
     classes: how many classes labels name, if any.
     text: what labels or answers say, for the user; "" without them.
     counts: the same for summary.json.
@@ -48,6 +51,7 @@ class Known:
     """
 
     graph: Graph
+    labels: NDArray[np.int64] | None = None
     classes: int | None = None
     text: str = ""
     counts: dict[str, int] = field(default_factory=dict)
@@ -87,11 +91,11 @@ def known_graph(
     labels = _labels(source, images, method, config)
     classes = None if labels is None else labels.classes
     if graph is not None or run.has_graph:
-        return Known(_given(graph, source, images, run, config), classes)
+        return Known(_given(graph, source, images, run, config), classes=classes)
     if labels is None:
         return Known(Graph.identity(len(images)))
     said = mixed(Graph.from_labels(torch.from_numpy(labels.values)), config["label_weight"])
-    return Known(said, classes, labels.text(), labels.counts())
+    return Known(said, labels.values, classes, labels.text(), labels.counts())
 
 
 def mixed(known: Graph, weight: float) -> Graph:
@@ -218,6 +222,11 @@ def _labels(
             )
         return None
     labels = read_labels(source, images, method, config)
+    if method.objective == "ClassRegression" and config["label_weight"] not in (None, 1):
+        raise ValueError(
+            f"label_weight is {config['label_weight']}, and {method.title!r} learns labels as they "
+            "are: leave it out"
+        )
     if config["label_weight"] is None:
         usual = _usual_weight(labels.pairs, len(images), config)
         config["label_weight"] = 1.0 if method.needs_labels else usual

@@ -15,7 +15,7 @@ import likewise.objectives
 from likewise.distributed import gather_rows, world_size
 from likewise.graph import Graph
 from likewise.models import MLP, MomentumTeacher, Queue
-from likewise.objectives import Objective
+from likewise.objectives import Objective, SwAV
 from likewise.training.recipe import Recipe
 
 
@@ -129,8 +129,9 @@ class Learner(nn.Module):
         """The named parts of the loss; with parts=False its total alone, which is quicker.
 
         Args:
-            crops: a tensor of views for each crop size, sample-major; the second branch sees the
-                first of them.
+            crops: a tensor of views for each crop size, sample-major. What others are compared
+                with (the second branch, the codes of SwAV) comes from the first of them: with
+                multi-crop, the global views. Objectives without either compare all with all.
             graph: over the samples of the batch of all ranks.
             generator: for objectives that draw.
             parts: whether to tell the parts apart.
@@ -139,7 +140,7 @@ class Learner(nn.Module):
         samples = graph.n // world_size()
         z, p = self.embed(crops, samples)
         target, negatives = self._other_branch(crops, z, samples)
-        rows = p if target is not None else z
+        rows = z if self.recipe.teacher == "none" else p
         arguments: dict[str, Any] = {"target": target, "generator": generator}
         if negatives is not None:
             arguments["negatives"] = negatives
@@ -166,11 +167,13 @@ class Learner(nn.Module):
         """What z is compared with, and the extra negatives; the queue takes the new rows in."""
         recipe = self.recipe
         if recipe.teacher == "none":
-            return None, None
+            # A small crop shows too little for a code of its own (Caron et al. 2020).
+            small = len(crops) > 1 and isinstance(self.objective, SwAV)
+            return _global_rows(z, crops, samples) if small else None, None
         if self.teacher is not None:
             target, _ = self.teacher(crops[0])
         else:
-            target = z.detach()
+            target = _global_rows(z, crops, samples)
         if self.queue is None:
             return target, None
         own = target
@@ -241,6 +244,12 @@ def build_objective(kind: type[Objective], options: Mapping[str, Any]) -> Object
     # The loss of every logged step is looked at instead: no read-back at every step.
     objective.check_finite = False
     return objective
+
+
+def _global_rows(z: Tensor, crops: Sequence[Tensor], samples: int) -> Tensor:
+    """The rows of the first crop size, without a gradient: those of a second branch."""
+    views = len(crops[0]) // samples
+    return z.detach().unflatten(0, (samples, -1))[:, :views].flatten(0, 1)
 
 
 def _sample_major(parts: list[Tensor], samples: int) -> Tensor:

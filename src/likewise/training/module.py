@@ -158,6 +158,8 @@ class TrainingModule(L.LightningModule):
         if self._graphs:
             torch.compiler.cudagraph_mark_step_begin()
         own = own_rows(len(index))
+        if pixels is not None:
+            index = agreed(index, own, self.device)
         parameters = self._draw(step, len(index), own)
         if isinstance(self.images, Images):
             pixels = self.images.pixels[index[own].to(self.device, non_blocking=True)]
@@ -242,6 +244,16 @@ def own_rows(samples: int) -> slice:
     return slice(rank() * share, (rank() + 1) * share)
 
 
+def agreed(index: Tensor, own: slice, device: torch.device) -> Tensor:
+    """The numbers of a batch of which every rank knows its own part."""
+    if world_size() == 1:
+        return index
+    mine = index[own].to(device)
+    everyone = [torch.empty_like(mine) for _ in range(world_size())]
+    torch.distributed.all_gather(everyone, mine)
+    return torch.cat(everyone).cpu()
+
+
 class EpochOrder:
     """The batches of one epoch, from a given step on, with the length of the whole epoch."""
 
@@ -270,6 +282,10 @@ class OwnImages(Dataset[Any]):
 
     def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         share = len(index) // self.world_size
-        own = index[self.rank * share : (self.rank + 1) * share]
-        # A broken image is shown as the next readable one; it keeps its own number.
-        return index, self.images[own.tolist()][0]
+        own = range(self.rank * share, (self.rank + 1) * share)
+        # Another image takes the place of a broken one, and its number: what is known about the
+        # one does not hold for the other.
+        pixels, shown = self.images.without_repeats(index.tolist(), own, self.rank, self.world_size)
+        index = index.clone()
+        index[own.start : own.stop] = shown
+        return index, pixels

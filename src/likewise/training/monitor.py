@@ -51,14 +51,16 @@ class Monitor(L.Callback):
         self.last: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
         self._warned = False
+        self._seen = False
 
     def state_dict(self) -> dict[str, Any]:
         """What was seen so far, for a run that is resumed."""
-        return {"history": list(self.history), "warned": self._warned}
+        return {"history": list(self.history), "warned": self._warned, "seen": self._seen}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take it up again."""
         self.history, self._warned = list(state_dict["history"]), state_dict["warned"]
+        self._seen = state_dict.get("seen", False)  # checkpoints of before have none
         if self.history:
             seen = self.history[-1]
             self.last = {name: value for name, value in seen.items() if name != "epoch"}
@@ -87,7 +89,8 @@ class Monitor(L.Callback):
         for logger in trainer.loggers:
             metrics = {f"monitor/{name}": value for name, value in self.last.items()}
             logger.log_metrics({**metrics, "epoch": epoch}, step=trainer.global_step)
-        self._warn(h)
+        last = epoch == trainer.max_epochs
+        self._warn(h, warm=epoch >= pl_module.optimization.warmup_epochs, last=last)
 
     def figures(self, h: Tensor) -> dict[str, float]:
         """Effective rank of the centred features, and kNN accuracy where labels are known."""
@@ -101,7 +104,12 @@ class Monitor(L.Callback):
             found["knn"] = float(knn_accuracy(rows, y, rows, y, k=neighbors, exclude_self=True))
         return found
 
-    def _warn(self, h: Tensor) -> None:
+    def _warn(self, h: Tensor, *, warm: bool, last: bool) -> None:
+        """Say that features collapse, once.
+
+        Few dimensions are in use at the start of many a good training: that is said where it is
+        seen at two looks in a row after the warm-up of the learning rate, or at the last one.
+        """
         rank, dim = self.last["effective_rank"], h.shape[1]
         spread = float((h - h.mean(dim=0)).norm() / h.norm().clamp(min=1e-12))
         full = spread < 1e-3
@@ -110,8 +118,10 @@ class Monitor(L.Callback):
         elif rank < max(2.0, COLLAPSE * dim):
             what = f"features fill about {rank:.1f} of {dim} dimensions (dimensional collapse)"
         else:
-            self._warned = False
+            self._warned = self._seen = False
             return
-        if not self._warned:
+        stays = self._seen or last
+        self._seen = warm
+        if not self._warned and (full or (warm and stays)):
             self.say(f"collapse: {what}. {collapse_advice(self.recipe, full=full)}")
-        self._warned = True
+            self._warned = True

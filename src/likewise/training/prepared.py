@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from rich.console import Console
 
 from likewise.data import Images, Source, StreamedImages
@@ -16,10 +18,11 @@ from likewise.runs.files import write_atomically
 from likewise.training.batches import BatchPlan
 from likewise.training.choices import choose_diagnose_every
 from likewise.training.estimate import in_time
-from likewise.training.fit import Machine, Outcome, fit
-from likewise.training.images import bytes_on
+from likewise.training.fit import Outcome, fit
+from likewise.training.images import bytes_on, say_broken
 from likewise.training.known import ANSWERS, Known
 from likewise.training.learner import Learner
+from likewise.training.machine import Machine
 from likewise.training.module import Optimization
 from likewise.training.processes import is_first_process, own_device
 from likewise.training.rehearsal import rehearse
@@ -37,6 +40,7 @@ class Prepared:
     sample: Images
     learner: Learner
     known: Known
+    same: dict[str, str | None]
     views: Views
     plan: BatchPlan
     optimization: Optimization
@@ -68,17 +72,25 @@ class Prepared:
         config, machine = self.config, self.machine
         device = own_device(machine)
         steps = len(self.plan) * self.optimization.epochs
-        estimate = rehearse(
-            self.learner,
-            self.views,
-            self.sample.pixels,
-            self.optimization,
-            batch_size=self.plan.batch_size,
-            steps=steps,
-            bytes_data=bytes_on(device, self.images),
-            machine=machine,
-            device=device,
-        )
+        try:
+            estimate = rehearse(
+                self.learner,
+                self.views,
+                self.sample.pixels,
+                self.optimization,
+                batch_size=self.plan.batch_size,
+                steps=steps,
+                bytes_data=bytes_on(device, self.images),
+                machine=machine,
+                device=device,
+            )
+        except (RuntimeError, AssertionError) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise ValueError(
+                f"encoder {config['encoder']} cannot take the views {config['views']!r} of images "
+                f"of {self.preparation.size} pixels: {error}"
+            ) from error
         self.console.print(
             f"{config['recipe']} on {self.data}: {config['encoder']}, "
             f"{self.preparation.size} x {self.preparation.size} pixels, batch "
@@ -103,6 +115,13 @@ class Prepared:
             if is_first_process():
                 self._say_stopped(stopped)
             raise
+        except ValueError:
+            if is_first_process() and not self.resume and not self.run.checkpoint.is_file():
+                # Its first step cannot be taken, and nobody has use for what is there.
+                shutil.rmtree(self.run.path, ignore_errors=True)
+            raise
+        if is_first_process() and isinstance(self.images, StreamedImages):
+            say_broken(self.images.broken, self.console)
         if is_first_process():
             self.run.write_summary(self._summary(outcome))
             self.console.print(
@@ -121,7 +140,7 @@ class Prepared:
             with write_atomically(self.run.path / ANSWERS) as aside:
                 aside.write_bytes(self.known.answers)
         self.run.write_config(self.config)
-        self.run.write_data(self.source, graph=self.given_graph)
+        self.run.write_data(self.source, graph=self.given_graph, known=self.same)
 
     def _fit(self) -> Outcome:
         diagnose_every, diagnose_share = choose_diagnose_every(self.config)

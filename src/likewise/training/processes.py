@@ -9,7 +9,7 @@ import os
 
 import torch
 
-from likewise.training.fit import Machine
+from likewise.training.machine import Machine
 
 
 def is_first_process() -> bool:

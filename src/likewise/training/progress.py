@@ -1,19 +1,33 @@
-"""One line that moves: epoch, images per second, loss, rank and kNN accuracy, time left."""
+"""A bar with the time left; below it epoch, images per second, loss, rank and kNN accuracy."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import lightning as L
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 from likewise.training.monitor import Monitor
 
 
+class BarAndFigures(Progress):
+    """The bar on a line of its own: with the figures beside it, 80 columns are too few."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bar, and the figures below it; what is too long ends with dots."""
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            yield Text(task.description, no_wrap=True, overflow="ellipsis")
+
+
 class ProgressLine(L.Callback):
     """Progress on a terminal, and a line an epoch where output goes to a file.
+
+    On a terminal a line stays for every look of the monitor.
 
     Args:
         console: where to write.
@@ -40,13 +54,17 @@ class ProgressLine(L.Callback):
         self._counted = (self._epoch_began, trainer.global_step)
         if not trainer.is_global_zero or not self.console.is_terminal:
             return
-        self._progress = Progress(
-            TextColumn("{task.description}"),
+        self._progress = BarAndFigures(
             BarColumn(bar_width=None),
+            TextColumn("{task.percentage:.0f}%"),
             TimeElapsedColumn(),
+            TextColumn("gone,"),
             TimeRemainingColumn(),
+            TextColumn("left"),
             console=self.console,
             refresh_per_second=4,
+            expand=True,
+            transient=True,  # the lines of the looks stay
         )
         self._task = self._progress.add_task(
             "training", total=pl_module.steps, completed=trainer.global_step
@@ -59,20 +77,24 @@ class ProgressLine(L.Callback):
         if self._progress is not None and now - self._shown > 0.25:
             self._shown = now
             self._count(trainer)
-            self._progress.update(
-                self._task,
-                completed=trainer.global_step,
-                description=self.text(trainer, pl_module),
-            )
+            self._move(trainer, pl_module)
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: Any) -> None:
-        """A line, where no terminal shows the bar."""
+        """A line that stays: of a look on a terminal, where the bar shows the rest."""
         self._count(trainer)
         self.epoch_seconds.append(time.monotonic() - self._epoch_began)
         self._epoch_began = time.monotonic()
         last = trainer.current_epoch + 1 == trainer.max_epochs
         now = time.monotonic()
-        if trainer.is_global_zero and self._progress is None and (last or now - self._line > 2):
+        if self._progress is not None:
+            self._move(trainer, pl_module)
+            looked = bool(self.monitor.history) and (
+                self.monitor.history[-1]["epoch"] == trainer.current_epoch + 1
+            )
+            if looked or last:
+                text = self.text(trainer, pl_module)
+                self.console.print(text, no_wrap=True, overflow="ellipsis", highlight=False)
+        elif trainer.is_global_zero and (last or now - self._line > 2):
             self._line = now
             self.console.print(self.text(trainer, pl_module), soft_wrap=True, highlight=False)
 
@@ -89,16 +111,25 @@ class ProgressLine(L.Callback):
         self.console.print(text, soft_wrap=True, highlight=False)
 
     def text(self, trainer: L.Trainer, pl_module: Any) -> str:
-        """What the line says."""
+        """What the line says; the parts of the loss come last, where a narrow terminal cuts."""
         parts = [f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"]
         if self.images_per_second:
             parts.append(f"{self.images_per_second:,.0f} images/s")
-        parts += [f"{name} {value:.4g}" for name, value in pl_module.last.items()]
+        losses = [f"{name} {value:.4g}" for name, value in pl_module.last.items()]
+        parts += losses[:1]
         if "effective_rank" in self.monitor.last:
             parts.append(f"rank {self.monitor.last['effective_rank']:.1f}")
         if "knn" in self.monitor.last:
             parts.append(f"kNN {self.monitor.last['knn']:.1%}")
-        return "  ".join(parts)
+        return "  ".join([*parts, *losses[1:]])
+
+    def _move(self, trainer: L.Trainer, pl_module: Any) -> None:
+        if self._progress is not None:
+            self._progress.update(
+                self._task,
+                completed=trainer.global_step,
+                description=self.text(trainer, pl_module),
+            )
 
     def _count(self, trainer: L.Trainer) -> None:
         then, step = self._counted

@@ -237,11 +237,23 @@ RECIPES: dict[str, Recipe] = {
 def recipe(name: str) -> Recipe:
     """The recipe of that name.
 
+    A run keeps the name of its recipe, so that one of your own gets a name first::
+
+        RECIPES["mine"] = Recipe(title="Mine", paper="ours", objective="VICReg")
+
     >>> recipe("simclr").objective
     'NTXent'
     """
+    if not isinstance(name, str):
+        raise ValueError(
+            f"recipe is a {type(name).__name__}: give its name, which a run can write down; your "
+            'own gets one with likewise.training.RECIPES["mine"] = Recipe(...)'
+        )
     if name not in RECIPES:
         near = difflib.get_close_matches(name, RECIPES, n=1)
         meant = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ValueError(f"recipe is {name!r}{meant}: give one of {', '.join(RECIPES)}")
+        raise ValueError(
+            f"recipe is {name!r}{meant}: give one of {', '.join(RECIPES)}, or register your own "
+            f"first, in Python: likewise.training.RECIPES[{name!r}] = Recipe(...)"
+        )
     return RECIPES[name]

@@ -144,6 +144,7 @@ def keep_records(folder: Path, step: int) -> None:
     """Drop the looks after `step`, where a resumed run starts: it takes them again."""
     if not (folder / RECORDS).is_file():
         return
-    kept = [record for record in read_records(folder) if record["step"] <= step]
+    # What training starts with is looked at again, too, where it starts anew.
+    kept = [record for record in read_records(folder) if 0 < step >= record["step"]]
     with write_atomically(folder / RECORDS) as aside:
         aside.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")

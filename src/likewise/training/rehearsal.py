@@ -10,8 +10,8 @@ from torch import Tensor
 
 from likewise.data.views import Views
 from likewise.training.estimate import Estimate, estimate_activations, estimate_memory
-from likewise.training.fit import Machine
 from likewise.training.learner import Learner
+from likewise.training.machine import Machine
 from likewise.training.module import Optimization
 
 REHEARSED = 16

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from likewise.data import Source
+from likewise.data import Images, Source, StreamedImages
 from likewise.runs import Run
-from likewise.training.known import without_password
+from likewise.training.known import Known, without_password
 
 ALLOWED = {"resume", "data", "graph", "out", "force"}
 """Arguments that may stand beside --resume; of data, graph and out it is seen whether they fit."""
@@ -50,12 +51,11 @@ def is_finished(run: Run) -> bool:
 
 
 def resumed_config(run: Run, *, force: bool = False) -> dict[str, Any]:
-    """The arguments that a run was started with; `force` holds for as long as it is given."""
-    if not run.checkpoint.is_file():
-        raise ValueError(
-            f"{run.path} holds no checkpoint to resume from: start it again with "
-            f"`likewise train --config {run.path / 'config.yaml'} --out ANOTHER`"
-        )
+    """The arguments that a run was started with; `force` holds for as long as it is given.
+
+    A run that was killed before its first checkpoint begins at its first step: every step is a
+    function of the seed, so that it comes to the weights that it would have had.
+    """
     # Runs of before an option was there go on without it.
     config = {"diagnose_every": 0, "known_share": 0.5, **run.config, "out": str(run.path)}
     return {**config, "force": force or config.get("force", False)}
@@ -70,6 +70,33 @@ def check_same_data(run: Run, source: Source) -> None:
             "were added, removed or renamed): put them back, or start a new run, with --pretrained "
             f"{run.path / 'encoder.safetensors'}"
         )
+
+
+def fingerprint(images: Images | StreamedImages, known: Known) -> dict[str, str | None]:
+    """What has to be the same where a run goes on: the images that could be read, their labels.
+
+    Streamed images are read as they come: nobody knows beforehand which of them are broken.
+    """
+    labels = None if known.labels is None else hashlib.sha256(known.labels.tobytes()).hexdigest()
+    return {
+        "read": images.fingerprint() if isinstance(images, Images) else None,
+        "labels": labels,
+    }
+
+
+def check_same_knowledge(run: Run, found: dict[str, str | None]) -> None:
+    """Refuse labels, or readable images, that are not those of the run."""
+    saved = run.known_fingerprint
+    what = {
+        "read": "other images than before can be read (files were damaged or mended)",
+        "labels": "the labels are not those of before",
+    }
+    for name, said in what.items():
+        if name in saved and saved[name] != found[name]:
+            raise ValueError(
+                f"{said}, so that {run.path} would not go on as it began: put them back, or start "
+                f"a new run, with --pretrained {run.path / 'encoder.safetensors'}"
+            )
 
 
 def _same(name: str, given: Any, kept: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from likewise.runs import Preparation, Run
 from likewise.training.batches import plan_batches
 from likewise.training.choices import (
     check_numbers,
+    check_parts,
     choose_canvas,
     choose_encoder,
     choose_machine,
@@ -24,6 +26,7 @@ from likewise.training.choices import (
     choose_size,
     choose_views,
     cut_batch,
+    join_torchrun,
 )
 from likewise.training.images import open_images, watched
 from likewise.training.known import GraphOfAnswers, known_graph
@@ -33,7 +36,12 @@ from likewise.training.prepared import Prepared
 from likewise.training.processes import is_first_process, own_device
 from likewise.training.recipe import Recipe
 from likewise.training.recipes import recipe as find_recipe
-from likewise.training.resuming import check_same_data, resumed_config
+from likewise.training.resuming import (
+    check_same_data,
+    check_same_knowledge,
+    fingerprint,
+    resumed_config,
+)
 
 
 def prepare(
@@ -58,9 +66,11 @@ def prepare(
         run = Run.open(resume)
         config = resumed_config(run, force=options.get("force", False))
     method = find_recipe(config["recipe"])
+    join_torchrun(config)
     check_numbers(config)
     source = _open_data(data, config)
     machine = choose_machine(config)
+    check_parts(config, machine, method)
     config["image_size"] = size = config["image_size"] or choose_size(source, machine.device)
     config["encoder"] = choose_encoder(config["encoder"], machine.device, size)
     config["views"] = choose_views(method, config)
@@ -83,9 +93,12 @@ def prepare(
         graph_of_answers=graph_of_answers,
         resume=resume is not None,
     )
+    same = fingerprint(images, known)
+    if resume is not None:
+        check_same_knowledge(run, same)
     told = console if is_first_process() else None
     alike = with_twins(known.graph, source, images, method, config, told)
-    sample = watched(images, config["seed"])
+    sample = watched(images, config["seed"], known.labels)
     mean, std = channel_statistics(sample.pixels)
     prepared = Prepared(
         run=run,
@@ -95,6 +108,7 @@ def prepare(
         sample=sample,
         learner=_learner(method, encoder, known.classes, config),
         known=known,
+        same=same,
         views=Views(config["views"], size, config["n_views"], mean=mean, std=std, canvas=canvas),
         plan=plan_batches(
             alike.to(own_device(machine)),
@@ -122,12 +136,22 @@ def _new(data: Any, out: Path | None, options: dict[str, Any]) -> tuple[Run, dic
     if data is None or out is None:
         raise ValueError("give the images to train on and --out, the folder of the run")
     run = Run(out)
+    _check_place(run.path)
     if is_first_process() and run.path.is_dir() and any(run.path.iterdir()):
         raise ValueError(
             f"{out} is not empty: resume its run with `likewise train --resume {out}`, "
             "or give another --out"
         )
     return run, {"data": data, "out": str(out), **options}
+
+
+def _check_place(out: Path) -> None:
+    """Refuse a folder that cannot be made, before anything is computed."""
+    there = next(place for place in (out, *out.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise ValueError(f"out is {str(out)!r}, and {there} is a file: give another folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"out is {str(out)!r}, and nothing can be written in {there}")
 
 
 def _open_data(data: Any, config: dict[str, Any]) -> Source:
@@ -137,8 +161,10 @@ def _open_data(data: Any, config: dict[str, Any]) -> Source:
         image_column=config["image_column"],
         label_column=config["label_column"],
     )
-    # What is not a path cannot be written down; it is named, and given again to resume.
-    config["data"] = config["data"] if isinstance(config["data"], str) else source.place
+    if not isinstance(config["data"], str):
+        # What is not a path cannot be written down; it is named, and given again to resume. A part
+        # of a folder, too: the folder's name would stand for all of it.
+        config["data"] = f"{source.place}, given in Python"
     return source
 
 

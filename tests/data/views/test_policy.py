@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 import yaml
 
-from likewise.data.views import POLICIES, Policy, find_policy
+from likewise.data.views import POLICIES, Policy, find_policy, plain_policy
 
 
 @pytest.mark.parametrize(
@@ -101,3 +104,30 @@ def test_refuses_unknown_names() -> None:
         Policy().with_(crop=(0.2, 1.0))
     with pytest.raises(ValueError, match="'colour' is no field"):
         Policy.from_dict({"colour": 1})
+    with pytest.raises(ValueError, match="'colour' is no field"):
+        find_policy({"base": "simclr", "colour": 1}, 32)
+    with pytest.raises(ValueError, match="policy is 'simclrr'"):
+        find_policy({"base": "simclrr"}, 32)
+    with pytest.raises(ValueError, match="base is 3"):
+        find_policy({"base": 3}, 32)
+
+
+def test_a_mapping_is_fields_over_those_of_a_policy() -> None:
+    own = find_policy({"base": "simclr", "rotation": 10, "crop_scale": [0.2, 1.0]}, 32)
+    assert own == POLICIES["simclr"].with_(rotation=10, crop_scale=(0.2, 1.0))
+    assert find_policy({"base": "simclr"}, 224) == POLICIES["simclr-imagenet"]
+    assert find_policy(own.to_dict(), 224) == own
+    assert find_policy({"flip": 0.5}, 32) == Policy(flip=0.5)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "byol",
+        {"base": "byol", "crop_scale": (0.2, 1.0)},
+        POLICIES["byol"].with_(rotation=np.float64(10.0)),
+    ],
+)
+def test_what_is_written_down_is_read_back(policy: Any) -> None:
+    written = yaml.safe_load(yaml.safe_dump(plain_policy(policy)))
+    assert find_policy(written, 32) == find_policy(policy, 32)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from likewise.data.views.policy import Policy
 
 LARGE_IMAGE = 64
@@ -86,20 +90,45 @@ POLICIES: dict[str, Policy] = {
 }
 
 
-def find_policy(policy: Policy | str, size: int) -> Policy:
+def find_policy(policy: Policy | Mapping[str, Any] | str, size: int) -> Policy:
     """The policy of that name for views of `size` pixels; a policy is returned as it is.
 
     "simclr" is what SimCLR did for CIFAR-10 below 64 pixels, and for ImageNet from there on.
+    A mapping holds fields, as :meth:`Policy.to_dict` writes them; those that it leaves out are
+    those of `base`, the name of a policy, or without one their defaults.
 
     >>> find_policy("simclr", 32).blur, find_policy("simclr", 224).blur
     (0.0, 0.5)
+    >>> own = find_policy({"base": "simclr", "rotation": 10}, 32)
+    >>> own == POLICIES["simclr"].with_(rotation=10)
+    True
     """
     if isinstance(policy, Policy):
         return policy
-    if policy not in POLICIES:
+    if isinstance(policy, Mapping):
+        base = policy.get("base", "none")
+        if not isinstance(base, str):
+            raise ValueError(f"base is {base!r}: give the name of a policy")
+        fields = {str(name): value for name, value in policy.items() if name != "base"}
+        return find_policy(base, size).with_(**fields)
+    if not isinstance(policy, str) or policy not in POLICIES:
         raise ValueError(
             f"policy is {policy!r}: give one of {', '.join(POLICIES)}, or a Policy of your own"
         )
     if policy == "simclr" and size >= LARGE_IMAGE:
         policy = "simclr-imagenet"
     return POLICIES[policy]
+
+
+def plain_policy(policy: Policy | Mapping[str, Any] | str) -> dict[str, Any] | str:
+    """The same as YAML and JSON have it, for :func:`find_policy` to read.
+
+    >>> plain_policy({"base": "simclr", "crop_scale": (0.2, 1.0)})
+    {'base': 'simclr', 'crop_scale': [0.2, 1.0]}
+    """
+    if isinstance(policy, str):
+        return policy
+    values = policy.to_dict() if isinstance(policy, Policy) else dict(policy)
+    # By way of JSON: a tuple becomes a list, and a number of NumPy's a plain one.
+    plain: dict[str, Any] = json.loads(json.dumps(values))
+    return plain

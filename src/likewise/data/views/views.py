@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,7 +34,7 @@ class Views:
     Rows are sample-major: view v of sample i is row ``i * V + v``.
 
     Args:
-        policy: a :class:`Policy`, or the name of one.
+        policy: a :class:`Policy`, the name of one, or a mapping (see :func:`find_policy`).
         size: side of the views in pixels.
         n_views: how many full-size views; the policy's local views (multi-crop) come on top.
         mean: of the data per channel, on the scale 0 to 1.
@@ -50,7 +51,7 @@ class Views:
 
     def __init__(
         self,
-        policy: Policy | str,
+        policy: Policy | Mapping[str, Any] | str,
         size: int,
         n_views: int = 2,
         *,

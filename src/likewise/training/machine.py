@@ -1,0 +1,31 @@
+"""What a training runs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Precision = Literal["32", "bf16", "16"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a training runs on.
+
+    Args:
+        device: "cpu" or "cuda".
+        devices: how many processes of a node, one a device.
+        nodes: how many machines; start the command on each with torchrun or your scheduler.
+        precision: "bf16" and "16" keep weights and all that objectives compute in float32.
+        compile: compile the networks and the augmentation.
+        workers: processes that decode images which do not fit in memory.
+        deterministic: refuse operations whose result differs from run to run.
+    """
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    devices: int = 1
+    nodes: int = 1
+    precision: Precision = "32"
+    compile: bool = False
+    workers: int = 0
+    deterministic: bool = False
