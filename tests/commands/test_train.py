@@ -637,7 +637,7 @@ class TestBadInput:
     ) -> None:
         (tmp_path / "afile").write_text("")
         said = refused(capsys, "train", photos, "--out", tmp_path / place, *QUICK)
-        assert f"{tmp_path / 'afile'} is a file: give another folder" in said
+        assert f"{tmp_path / 'afile'} is no folder: give another place" in said
 
     def test_what_a_regression_on_labels_cannot_take(
         self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

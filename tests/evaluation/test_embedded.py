@@ -12,8 +12,8 @@ from rich.console import Console
 from likewise.data import Images
 from likewise.evaluation import Embeddings, write_embeddings
 from likewise.evaluation.embedded import check_settings, embed_source, open_rows, rows_of
-from likewise.evaluation.outputs import check_file
 from likewise.runs import embed_images
+from likewise.runs.files import check_file
 
 
 def test_settings():

@@ -82,7 +82,7 @@ def test_a_resumed_run_makes_the_same_views(
             views=OWN,  # type: ignore[arg-type]
             **arguments(epochs=2, checkpoint_steps=1),
         )
-    run = likewise.train(source, resume=tmp_path / "a")
+    run = likewise.train(source, resume=tmp_path / "a", views=OWN)  # type: ignore[arg-type]
     assert used == [OWN, OWN]
     assert run.summary["epochs"] == 2
 

@@ -43,7 +43,7 @@ def embed(
 
     from likewise.evaluation import write_embeddings
     from likewise.evaluation.embedded import embed_source
-    from likewise.evaluation.outputs import check_file
+    from likewise.runs.files import check_file
 
     console = Console(stderr=True)
     try:

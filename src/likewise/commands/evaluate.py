@@ -60,10 +60,10 @@ def evaluate(
 
     from likewise.evaluation import evaluate_embeddings
     from likewise.evaluation.embedded import check_settings, choose_device, open_rows, rows_of
-    from likewise.evaluation.outputs import check_file
     from likewise.evaluation.sets import no_labels
     from likewise.evaluation.task import number, positive_integer
     from likewise.runs import Run, write_atomically
+    from likewise.runs.files import check_file
 
     console = Console()
     several = [200, 1] if neighbors is None else neighbors

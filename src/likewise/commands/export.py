@@ -27,9 +27,9 @@ def export(
     from rich.console import Console
     from safetensors import SafetensorError
 
-    from likewise.evaluation.outputs import check_file
     from likewise.runs import Run
     from likewise.runs.export import DEFAULTS, write_export
+    from likewise.runs.files import check_file
 
     try:
         opened = Run.open(run)

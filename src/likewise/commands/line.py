@@ -119,6 +119,7 @@ def is_worded(error: Exception) -> bool:
     package, and those of the operating system (no space left, no permission). All others are
     mistakes of ours, and whoever mends them needs the traceback.
 
+    >>> from likewise.commands.errors import UsageError
     >>> is_worded(UsageError("epochs is 0")), is_worded(OSError("no space left"))
     (True, True)
     >>> is_worded(KeyError("step"))

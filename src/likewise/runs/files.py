@@ -1,4 +1,4 @@
-"""Files that are there as a whole, or not at all."""
+"""Files that are there as a whole, or not at all; what can be none is refused before the work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,6 +48,42 @@ def write_atomically(path: Path | str) -> Iterator[Path]:
         raise
     finally:
         aside.unlink(missing_ok=True)
+
+
+def check_file(path: Path | str, name: str = "out") -> None:
+    """Raise unless a file can have that path; folders that are missing are made with it.
+
+    >>> check_file("scores/of-today.json")
+    >>> check_file(".")
+    Traceback (most recent call last):
+    ...
+    ValueError: out is ., a folder: give the name of a file
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{name} is {path}, a folder: give the name of a file")
+    _check_above(path, path.absolute().parents, name)
+
+
+def check_folder(path: Path | str, name: str = "out") -> None:
+    """Raise unless a folder can be there, and be written to.
+
+    >>> check_folder("runs/a")
+    >>> check_folder("/dev/null/a")
+    Traceback (most recent call last):
+    ...
+    ValueError: out is /dev/null/a, and /dev/null is no folder: give another place
+    """
+    path = Path(path)
+    _check_above(path, (path, *path.absolute().parents), name)
+
+
+def _check_above(path: Path, places: Iterable[Path], name: str) -> None:
+    there = next(place for place in places if place.exists())
+    if not there.is_dir():
+        raise ValueError(f"{name} is {path}, and {there} is no folder: give another place")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"{name} is {path}, and nothing can be written in {there}")
 
 
 def _is_full(folder: Path) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
+from rich.markup import escape
 
 from likewise.data import Images, Source, StreamedImages
 from likewise.data.source import count
@@ -125,7 +126,7 @@ class Prepared:
         if is_first_process():
             self.run.write_summary(self._summary(outcome))
             self.console.print(
-                f"[bold]{self.run.path}[/bold]: {count(outcome.images, 'view')} in "
+                f"[bold]{escape(str(self.run.path))}[/bold]: {count(outcome.images, 'view')} in "
                 f"{in_time(outcome.seconds)} ({outcome.images_per_second:,.0f} images/s)",
                 highlight=False,
             )

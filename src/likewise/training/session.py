@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from likewise.data import Source, channel_statistics, open_source
 from likewise.data.views import Views
 from likewise.models import Encoder, build_encoder
 from likewise.runs import Preparation, Run
+from likewise.runs.files import check_folder
 from likewise.training.batches import plan_batches
 from likewise.training.choices import (
     check_numbers,
@@ -136,22 +136,13 @@ def _new(data: Any, out: Path | None, options: dict[str, Any]) -> tuple[Run, dic
     if data is None or out is None:
         raise ValueError("give the images to train on and --out, the folder of the run")
     run = Run(out)
-    _check_place(run.path)
+    check_folder(run.path)
     if is_first_process() and run.path.is_dir() and any(run.path.iterdir()):
         raise ValueError(
             f"{out} is not empty: resume its run with `likewise train --resume {out}`, "
             "or give another --out"
         )
     return run, {"data": data, "out": str(out), **options}
-
-
-def _check_place(out: Path) -> None:
-    """Refuse a folder that cannot be made, before anything is computed."""
-    there = next(place for place in (out, *out.absolute().parents) if place.exists())
-    if not there.is_dir():
-        raise ValueError(f"out is {str(out)!r}, and {there} is a file: give another folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"out is {str(out)!r}, and nothing can be written in {there}")
 
 
 def _open_data(data: Any, config: dict[str, Any]) -> Source:
