@@ -207,6 +207,22 @@ def test_a_tile_is_looked_at_closely(project, visitor):
     assert "size=480" in page.locator("#item-image").get_attribute("src")
 
 
+def test_an_invitation_does_not_wait_for_the_list(shared_project, visit):
+    project = shared_project
+    page = visit(project, project.store.add_person("ann", admin=True)).page
+    next_question(page, "")
+    held = []
+    page.route(
+        "**/api/admin/people",
+        lambda route: held.append(route) if route.request.method == "GET" else route.continue_(),
+    )
+    page.get_by_role("link", name="People").click()
+    page.get_by_label("Invite somebody").fill("bob")
+    page.get_by_role("button", name="Make a link").click()
+    expect(page.locator("#link")).to_be_visible()
+    assert held and [person.name for person in project.store.people()] == ["ann", "bob"]
+
+
 def test_people_are_invited_listed_and_sent_away(shared_project, visit):
     project = shared_project
     admin = visit(project, project.store.add_person("ann", admin=True))

@@ -13,13 +13,7 @@ themeButton($("#theme"), openStorage("localStorage"));
 start().catch(complain);
 
 async function start() {
-  const session = await getSession();
-  $("#project").textContent = session.project;
-  shared = session.shared;
-  $("#invite").hidden = !shared;
-  await list();
-  setInterval(() => document.hidden || list().catch(complain), EVERY);
-
+  // Before anything is waited for: a form without its listener would reload the page.
   $("#invite").addEventListener("submit", async (event) => {
     event.preventDefault();
     const name = $("#invite-name").value.trim();
@@ -46,6 +40,13 @@ async function start() {
       $("#copy").textContent = "Press Ctrl C"; // plain http on another machine has no clipboard
     }
   });
+
+  const session = await getSession();
+  $("#project").textContent = session.project;
+  shared = session.shared;
+  $("#invite").hidden = !shared;
+  await list();
+  setInterval(() => document.hidden || list().catch(complain), EVERY);
 }
 
 async function list() {
