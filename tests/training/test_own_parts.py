@@ -16,6 +16,7 @@ from likewise.data import open_source
 from likewise.data.views import POLICIES
 from likewise.training import RECIPES, Recipe
 from likewise.training.checkpoints import Checkpoints
+from likewise.training.choices import choose_views
 from likewise.training.module import TrainingModule
 from tests.training.driver import pictures
 
@@ -135,3 +136,28 @@ def test_a_recipe_of_ones_own_is_trained_by_its_name(
     (run.path / "summary.json").unlink()
     with pytest.raises(ValueError, match=r"register your own first.*RECIPES\['mine'\]"):
         likewise.train(source, resume=run.path)
+
+
+@pytest.mark.parametrize(
+    ("data", "views"),
+    [
+        ("digits", "digits"),
+        ("digits:test", "digits"),
+        ("digits, given in Python", "digits"),
+        ("digits-photos", "byol"),
+        ("digits.parquet", "byol"),
+    ],
+)
+def test_only_the_built_in_digits_have_views_of_their_own(data: str, views: str) -> None:
+    config = {"views": None, "data": data, "image_size": 32}
+    assert choose_views(RECIPES["byol"], config) == views
+
+
+def test_labels_that_are_an_array_have_their_own_place(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"labels is a ndarray.*open_source\(data, labels=...\)"):
+        likewise.train(
+            open_source(pictures(16)),
+            out=tmp_path / "a",
+            labels=np.zeros(16),  # type: ignore[arg-type]
+            **arguments(),
+        )
