@@ -396,6 +396,31 @@ class TestResuming:
                 (run / name).read_text().splitlines()
             )
 
+    def test_a_path_from_python_is_found_again(self, photos: Path, tmp_path: Path) -> None:
+        options: dict[str, Any] = {"encoder": "tiny", "epochs": 1, "batch_size": 8, "device": "cpu"}
+        run = likewise.train(photos, out=tmp_path / "run", **options, logger=["csv"])  # type: ignore[arg-type]
+        assert run.config["data"] == str(photos)
+        (run.path / "summary.json").unlink()
+        assert main(["train", "--resume", str(run.path)]) == 0
+
+    def test_what_was_trained_stays_where_a_later_step_fails(
+        self, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from likewise.training.module import TrainingModule
+
+        original = TrainingModule.training_step
+
+        def step(self: Any, *batch: Any) -> Any:
+            if self.trainer.global_step == 4:
+                raise ValueError("this step cannot be taken")
+            return original(self, *batch)
+
+        monkeypatch.setattr(TrainingModule, "training_step", step)
+        options: dict[str, Any] = {"encoder": "tiny", "epochs": 2, "batch_size": 8, "device": "cpu"}
+        with pytest.raises(ValueError, match="this step cannot be taken"):
+            likewise.train(str(photos), out=tmp_path / "run", **options, logger=["csv"])
+        assert (tmp_path / "run" / "config.yaml").is_file()
+
     def test_arrays_are_given_again(self, tmp_path: Path) -> None:
         options: dict[str, Any] = {"encoder": "tiny", "epochs": 1, "batch_size": 8, "device": "cpu"}
         run = likewise.train(pictures(16), out=tmp_path / "run", **options, logger=["csv"])

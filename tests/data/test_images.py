@@ -174,6 +174,15 @@ class TestStream:
         assert shown.tolist() == [1, 0]
         assert pixels[0].unique().tolist() == [128] and torch.equal(pixels[1], few[0][0])
 
+    def test_a_disk_that_is_gone_is_not_grey(self, tmp_path):
+        for name in ("a.png", "b.png", "c.png"):
+            write(tmp_path / name)
+        streamed = StreamedImages(open_source(tmp_path), 4)
+        for name in ("a.png", "b.png", "c.png"):
+            (tmp_path / name).unlink()
+        with pytest.raises(ValueError, match="images in a row cannot be read"):
+            streamed.without_repeats([0, 1], range(2))
+
     @pytest.mark.parametrize("context", ["fork", "spawn"])
     def test_workers_count_what_is_broken(self, source, context):
         streamed = StreamedImages(source, 8)

@@ -27,6 +27,10 @@ Batch: TypeAlias = tuple[Tensor, Tensor]
 """Pixels, and the indices of the images that they show."""
 
 
+class UnreadableError(ValueError):
+    """No image could be read, where one was wanted."""
+
+
 class StreamedImages(Keyed, Dataset[Batch]):
     """A dataset for torch's DataLoader, whose workers only decode and resize.
 
@@ -85,6 +89,7 @@ class StreamedImages(Keyed, Dataset[Batch]):
 
         What takes the place of a broken one is in nobody's part of the batch, and is grey where
         the batch holds all that can be read: the index that stays is then that of a broken image.
+        Where none of the images can be read, that is an error.
 
         Args:
             indices: the whole batch.
@@ -96,6 +101,7 @@ class StreamedImages(Keyed, Dataset[Batch]):
         """
         taken = set(indices)
         pixels, shown = [], []
+        unreadable: list[UnreadableError] = []
         for place in places:
             index = int(indices[place])
 
@@ -104,11 +110,14 @@ class StreamedImages(Keyed, Dataset[Batch]):
 
             try:
                 image, at = self._whole(index, may_be)
-            except ValueError:
+            except UnreadableError as error:
+                unreadable.append(error)
                 image, at = torch.full((3, self.size, self.size), 128, dtype=torch.uint8), index
             taken.add(at)
             pixels.append(image)
             shown.append(at)
+        if len(unreadable) == len(places):
+            raise unreadable[0]  # a disk that is gone, for example
         return torch.stack(pixels), torch.tensor(shown)
 
     def _whole(
@@ -132,7 +141,9 @@ class StreamedImages(Keyed, Dataset[Batch]):
             met += 1
             if met == IN_A_ROW:
                 break
-        raise ValueError(f"{met:,} images in a row cannot be read, from {self.keys[index]!r} on")
+        raise UnreadableError(
+            f"{met:,} images in a row cannot be read, from {self.keys[index]!r} on"
+        )
 
     def _check_some(self) -> None:
         n = len(self)

@@ -34,6 +34,10 @@ from likewise.training.stopwatch import Stopwatch
 _PRECISIONS: dict[str, Any] = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 
 
+class FirstStepError(ValueError):
+    """Not even the first step of a training could be taken: something about it cannot be."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a training took and what was seen on the way."""
@@ -177,6 +181,10 @@ def fit(
     )
     try:
         trainer.fit(module, ckpt_path=str(run.checkpoint) if begun else None, weights_only=False)
+    except ValueError as error:
+        if trainer.global_step == 0:
+            raise FirstStepError(str(error)) from error
+        raise
     except CheckpointWritten as stop:
         if not trainer.is_global_zero:
             # Rank 0 speaks and writes; Lightning would kill it if another rank failed meanwhile.

@@ -19,7 +19,7 @@ from likewise.runs.files import write_atomically
 from likewise.training.batches import BatchPlan
 from likewise.training.choices import choose_diagnose_every
 from likewise.training.estimate import in_time
-from likewise.training.fit import Outcome, fit
+from likewise.training.fit import FirstStepError, Outcome, fit
 from likewise.training.images import bytes_on, say_broken
 from likewise.training.known import ANSWERS, Known
 from likewise.training.learner import Learner
@@ -116,9 +116,9 @@ class Prepared:
             if is_first_process():
                 self._say_stopped(stopped)
             raise
-        except ValueError:
-            if is_first_process() and not self.resume and not self.run.checkpoint.is_file():
-                # Its first step cannot be taken, and nobody has use for what is there.
+        except FirstStepError:
+            if is_first_process() and not self.resume:
+                # The folder was empty before, and nobody has use for what is in it.
                 shutil.rmtree(self.run.path, ignore_errors=True)
             raise
         if is_first_process() and isinstance(self.images, StreamedImages):

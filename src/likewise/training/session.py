@@ -152,6 +152,8 @@ def _open_data(data: Any, config: dict[str, Any]) -> Source:
         image_column=config["image_column"],
         label_column=config["label_column"],
     )
+    if isinstance(config["data"], Path):
+        config["data"] = str(config["data"])
     if not isinstance(config["data"], str):
         # What is not a path cannot be written down; it is named, and given again to resume. A part
         # of a folder, too: the folder's name would stand for all of it.
