@@ -29,7 +29,7 @@ WEIGHT = 0.9
 """Of the labels, however many there are; `weights` holds others."""
 
 SEEDS = (0, 1, 2)
-"""Of the spectrum; a seed draws which labels are known, too."""
+"""Of the spectrum, where a seed draws which labels are known, too, and of SimCLR's 200 epochs."""
 
 OTHER_WEIGHTS = {
     # share, weight, sampler: epochs
@@ -79,8 +79,8 @@ def entries(part: str) -> list[Entry]:
     if part == "short":
         return [Entry(part, name, name, 20) for name in RECIPES]
     if part == "long":
-        again = Entry(part, "simclr", "simclr", 200, seed=1)
-        return [*(Entry(part, name, name, 200) for name in LONG), again]
+        again = (Entry(part, "simclr", "simclr", 200, seed=seed) for seed in SEEDS[1:])
+        return [*(Entry(part, name, name, 200) for name in LONG), *again]
     if part == "labels":
         return [
             Entry(part, _share(share), "simclr", 20, {"labels": "source", "label_share": share})
@@ -108,7 +108,29 @@ def variants() -> list[Entry]:
     adamw = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 1e-4}
     sgd = {"optimizer": "sgd", "lr": 0.24, "weight_decay": 1e-5}
     part = "variants"
+    beside = {
+        "": {},
+        ", projector 2048": {"projector": [2048, 128]},
+        ", projector 2048, 2048": {"projector": [2048, 2048, 128]},
+        ", weight decay 0.001": {"weight_decay": 1e-3},
+        ", weight decay 0.0002": {"weight_decay": 2e-4},
+        ", temperature 0.15": {"objective": {"temperature": 0.15}},
+        ", crops from 0.3": {"views": {"base": "simclr-mild", "crop_scale": [0.3, 1.0]}},
+    }
+    beside_for_long = {
+        ", temperature 0.25": {"objective": {"temperature": 0.25}},
+        ", temperature 0.3": {"objective": {"temperature": 0.3}},
+        ", temperature 0.25, projector 2048": {
+            "objective": {"temperature": 0.25},
+            "projector": [2048, 128],
+        },
+    }
     return [
+        *(Entry(part, f"simclr{name}", "simclr", 40, given) for name, given in beside.items()),
+        *(
+            Entry(part, f"simclr{name}", "simclr", 200, given)
+            for name, given in beside_for_long.items()
+        ),
         Entry(part, "simclr, views simclr", "simclr", 20, published),
         Entry(part, "simclr, views simclr", "simclr", 200, published),
         Entry(part, "simclr, views simclr, lr 0.24", "simclr", 20, slow),
@@ -129,6 +151,14 @@ def variants() -> list[Entry]:
             for d in (16, 64)
         ),
         Entry(part, "mec, SGD", "mec", 20, sgd),
+        Entry(part, "supervised-graph, lr 0.001", "supervised-graph", 20, {"lr": 1e-3}),
+        Entry(
+            part,
+            "supervised-mse, SGD",
+            "supervised-mse",
+            20,
+            {"optimizer": "sgd", "lr": 0.12, "weight_decay": 5e-4},
+        ),
     ]
 
 
