@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import cifar10_screen as screen
+
 from likewise.training import RECIPES
 
-PARTS = ("short", "variants", "long", "labels", "spectrum", "weights")
+PARTS = ("short", "variants", "long", "labels", "spectrum", "weights", "screen")
 LONG = ("simclr", "balanced", "vicreg", "matrix-ssl")
 SHARES = (0.01, 0.1, 1.0)
 """Of the labels that are put into the graph."""
@@ -88,6 +90,13 @@ def entries(part: str) -> list[Entry]:
         ]
     if part == "variants":
         return variants()
+    if part == "screen":
+        screen.register()
+        trainings = (screen.training(row) for row in screen.pattern())
+        return [
+            Entry(part, f"row {number:02d}", recipe, screen.EPOCHS, options)
+            for number, (recipe, options) in enumerate(trainings)
+        ]
     if part == "weights":
         return [
             on_labels(part, share, weight, sampler, epochs)

@@ -59,6 +59,9 @@ class Training:
         changes = dict(self.changes)
         if "objective" in changes:
             changes["options"] = {}
+        if self.recipe == "simclr":
+            # The papers' projectors end with a linear layer, as those that it is compared with.
+            changes.setdefault("projector_ends_normalized", False)
         return replace(recipe(self.recipe), **changes)
 
 

@@ -248,8 +248,8 @@ def choose_views(method: Recipe, config: dict[str, Any]) -> dict[str, Any] | str
     # A mirrored digit is no digit; a folder whose name begins so may hold anything.
     name = re.split(r"[:,]", str(config["data"]))[0]
     usual = "digits" if name == "digits" else method.views
-    if usual == "simclr-mild" and config["image_size"] >= LARGE_IMAGE:
-        usual = "simclr"  # what is too small a crop of 32 pixels is not one of 224
+    if usual == "simclr-tuned" and config["image_size"] >= LARGE_IMAGE:
+        usual = "simclr"  # it was chosen on 32 pixels
     return usual
 
 

@@ -38,8 +38,11 @@ POLICIES: dict[str, Policy] = {
     "large": distorted(Policy(crop_scale=(0.08, 1.0), flip=0.5), 0.5),
     # Chen et al., 2020 (SimCLR): appendix B.9 for CIFAR-10, appendix A for ImageNet.
     "simclr": distorted(Policy(crop_scale=(0.08, 1.0), flip=0.5), 0.5),
-    # Ours: crops of a twelfth of a small image bring more noise than knowledge.
-    "simclr-mild": distorted(Policy(crop_scale=(0.2, 1.0), flip=0.5), 0.5),
+    # Ours, for small images: no tiny crops, stronger colours and more of them left, and blur and
+    # solarisation as BYOL has them, each chosen by what it brings (docs/benchmarks/cifar10.md).
+    "simclr-tuned": distorted(
+        Policy(crop_scale=(0.2, 1.0), flip=0.5, blur=0.5, solarize=(0.0, 0.2)), 0.8
+    ).with_(grayscale=0.1),
     "simclr-imagenet": distorted(Policy(crop_scale=(0.08, 1.0), flip=0.5, blur=0.5), 1.0),
     # Chen et al., 2020 (MoCo v2), and SimSiam after it.
     "moco-v2": Policy(
