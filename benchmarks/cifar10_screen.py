@@ -61,9 +61,7 @@ def pattern() -> list[tuple[int, ...]]:
 def training(row: tuple[int, ...]) -> tuple[str, dict[str, Any]]:
     """The recipe and the options of one row of the pattern."""
     has = dict(zip(CHANGES, row, strict=True))
-    policy = distorted(
-        Policy(crop_scale=(0.2, 1.0), flip=0.5), 0.8 if has["colours 0.8"] else 0.5
-    )
+    policy = distorted(Policy(crop_scale=(0.2, 1.0), flip=0.5), 0.8 if has["colours 0.8"] else 0.5)
     if has["blur 0.5"]:
         policy = policy.with_(blur=0.5)
     if has["solarise 0.2"]:
