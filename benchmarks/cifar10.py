@@ -3,7 +3,7 @@
     python benchmarks/cifar10.py --data ../shared/data/cifar10 --part short --out build/cifar10
     python benchmarks/cifar10.py --data ../shared/data/cifar10 --part long --out build/cifar10
     python benchmarks/cifar10.py --data ../shared/data/cifar10 --part spectrum --out build/cifar10
-    python benchmarks/cifar10.py ... --part variants | labels | weights
+    python benchmarks/cifar10.py ... --part variants | labels | weights | screen
     python benchmarks/cifar10.py --out build/cifar10 --page docs/benchmarks/cifar10.md
 
 An entry that has its JSON file in --out is not run again, one that was stopped goes on from its

@@ -10,6 +10,9 @@ import cifar10_screen as screen
 from likewise.training import RECIPES
 
 PARTS = ("short", "variants", "long", "labels", "spectrum", "weights", "screen")
+SHORT = tuple(RECIPES)
+"""Before benchmarks/cifar10_screen.py adds those that it compares."""
+
 LONG = ("simclr", "balanced", "vicreg", "matrix-ssl")
 SHARES = (0.01, 0.1, 1.0)
 """Of the labels that are put into the graph."""
@@ -79,7 +82,7 @@ class Entry:
 def entries(part: str) -> list[Entry]:
     """The trainings of a part of the benchmark."""
     if part == "short":
-        return [Entry(part, name, name, 20) for name in RECIPES]
+        return [Entry(part, name, name, 20) for name in SHORT]
     if part == "long":
         again = (Entry(part, "simclr", "simclr", 200, seed=seed) for seed in SEEDS[1:])
         return [*(Entry(part, name, name, 200) for name in LONG), *again]
@@ -91,7 +94,6 @@ def entries(part: str) -> list[Entry]:
     if part == "variants":
         return variants()
     if part == "screen":
-        screen.register()
         trainings = (screen.training(row) for row in screen.pattern())
         return [
             Entry(part, f"row {number:02d}", recipe, screen.EPOCHS, options)
@@ -111,40 +113,11 @@ def entries(part: str) -> list[Entry]:
 
 def variants() -> list[Entry]:
     """Settings beside those of the recipes."""
-    published = {"views": "simclr"}
-    slow = {**published, "lr": 0.24}
-    warm = {**slow, "objective": {"temperature": 0.5}}
     adamw = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 1e-4}
     sgd = {"optimizer": "sgd", "lr": 0.24, "weight_decay": 1e-5}
     part = "variants"
-    beside = {
-        "": {},
-        ", projector 2048": {"projector": [2048, 128]},
-        ", projector 2048, 2048": {"projector": [2048, 2048, 128]},
-        ", weight decay 0.001": {"weight_decay": 1e-3},
-        ", weight decay 0.0002": {"weight_decay": 2e-4},
-        ", temperature 0.15": {"objective": {"temperature": 0.15}},
-        ", crops from 0.3": {"views": {"base": "simclr-mild", "crop_scale": [0.3, 1.0]}},
-    }
-    beside_for_long = {
-        ", temperature 0.25": {"objective": {"temperature": 0.25}},
-        ", temperature 0.3": {"objective": {"temperature": 0.3}},
-        ", temperature 0.25, projector 2048": {
-            "objective": {"temperature": 0.25},
-            "projector": [2048, 128],
-        },
-    }
     return [
-        *(Entry(part, f"simclr{name}", "simclr", 40, given) for name, given in beside.items()),
-        *(
-            Entry(part, f"simclr{name}", "simclr", 200, given)
-            for name, given in beside_for_long.items()
-        ),
-        Entry(part, "simclr, views simclr", "simclr", 20, published),
-        Entry(part, "simclr, views simclr", "simclr", 200, published),
-        Entry(part, "simclr, views simclr, lr 0.24", "simclr", 20, slow),
-        Entry(part, "simclr, views simclr, lr 0.24", "simclr", 200, slow),
-        Entry(part, "simclr, views simclr, lr 0.24, temperature 0.5", "simclr", 20, warm),
+        *simclr_before(part),
         *(
             Entry(part, f"matrix-ssl, d = {d}", "matrix-ssl", 20, {"projector": [512, 512, d]})
             for d in (32, 64)
@@ -168,6 +141,49 @@ def variants() -> list[Entry]:
             20,
             {"optimizer": "sgd", "lr": 0.12, "weight_decay": 5e-4},
         ),
+    ]
+
+
+def simclr_before(part: str) -> list[Entry]:
+    """What SimCLR reached with the recipe of before the screening, and near it."""
+    name = screen.before()
+    views = {"views": screen.VIEWS_BEFORE}
+    published = {"views": "simclr"}
+    slow = {**published, "lr": 0.24}
+    settings: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
+        ("", (20, 40, 200), views),
+        (", projector 2048", (40,), {**views, "projector": [2048, 128]}),
+        (", projector 2048, 2048", (40,), {**views, "projector": [2048, 2048, 128]}),
+        (", weight decay 0.001", (40,), {**views, "weight_decay": 1e-3}),
+        (", weight decay 0.0002", (40,), {**views, "weight_decay": 2e-4}),
+        (", temperature 0.15", (40,), {**views, "objective": {"temperature": 0.15}}),
+        (", temperature 0.25", (200,), {**views, "objective": {"temperature": 0.25}}),
+        (", temperature 0.3", (200,), {**views, "objective": {"temperature": 0.3}}),
+        (
+            ", temperature 0.25, projector 2048",
+            (200,),
+            {**views, "objective": {"temperature": 0.25}, "projector": [2048, 128]},
+        ),
+        (", crops from 0.3", (40,), {"views": {"base": "simclr", "crop_scale": [0.3, 1.0]}}),
+        (", views simclr", (20, 200), published),
+        (", views simclr, lr 0.24", (20, 200), slow),
+        (
+            ", views simclr, lr 0.24, temperature 0.5",
+            (20,),
+            {**slow, "objective": {"temperature": 0.5}},
+        ),
+        *(
+            (f", {_share(share)}", (20,), {**views, "labels": "source", "label_share": share})
+            for share in SHARES
+        ),
+    ]
+    return [
+        *(
+            Entry(part, f"{name}{setting}", name, epochs, options)
+            for setting, all_epochs, options in settings
+            for epochs in all_epochs
+        ),
+        *(Entry(part, name, name, 200, views, seed) for seed in SEEDS[1:]),
     ]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 from cifar10_entries import PARTS, entries
+from cifar10_screen import CHANGES, EPOCHS, effects, pattern
 from cifar10_spectrum import Spectrum
 
 from likewise.runs import write_atomically
@@ -25,6 +27,8 @@ WHY = {
 }
 """Why a recipe is weak at 20 epochs, where that is understood."""
 
+FIGURES = {"held out": "held_out", "linear": "linear", "kNN-200": "knn200"}
+
 TITLES = {
     "short": "Every recipe, 20 epochs",
     "variants": "Other settings",
@@ -32,11 +36,46 @@ TITLES = {
 }
 
 
+KEPT = (
+    *("part", "name", "recipe", "epochs", "seed", "options"),
+    *("linear", "held_out", "knn200", "knn1", "effective_rank", "seconds"),
+    *("resumed", "side_by_side", "device", "torch"),
+)
+"""What stays of a result."""
+
+
+def results(out: Path, kept: Path) -> list[Row]:
+    """What is in `out` and what `kept` has from earlier: the newer where both know it."""
+    wanted = {
+        (entry.part, entry.name, entry.epochs, entry.seed): None
+        for part in PARTS
+        for entry in entries(part)
+    }
+    rows = json.loads(kept.read_text()) if kept.is_file() else []
+    rows += [json.loads(file.read_text()) for file in sorted(out.glob("*.json"))]
+    found: dict[tuple[str, str, int, int], Row] = {}
+    for row in rows:
+        key = (row["part"], row["name"], row["epochs"], row["seed"])
+        if key in wanted:
+            found[key] = {name: row[name] for name in KEPT if name in row}
+        else:
+            print(f"left out: {', '.join(map(str, key))}, which is no entry of the benchmark")
+    return [found[key] for key in wanted if key in found]
+
+
+def keep(found: list[Row], kept: Path) -> None:
+    """One result a line, so that a difference can be read."""
+    with write_atomically(kept) as aside:
+        aside.write_text("[\n" + ",\n".join(json.dumps(row) for row in found) + "\n]\n")
+
+
 def write_page(out: Path, path: Path) -> None:
-    """The Markdown page of all that is in `out`."""
-    found: list[Row] = [json.loads(file.read_text()) for file in sorted(out.glob("*.json"))]
+    """The Markdown page of all that is in `out`, and of what the file beside the page has kept."""
+    kept = path.with_suffix(".json")
+    found = results(out, kept)
     if not found:
         raise SystemExit(f"{out} holds no results: run the parts first")
+    keep(found, kept)
     machines = sorted({f"{row['device']}, torch {row['torch']}" for row in found})
     lines = [
         "# CIFAR-10",
@@ -44,15 +83,20 @@ def write_page(out: Path, path: Path) -> None:
         "CIFAR-10, on which accuracies are several points below those on the original images. "
         f"Measured on: {'; '.join(machines)}. An epoch is 2 x 50,000 views. Seconds are those of "
         "training, compilation included; in brackets, where several trainings shared the device; "
-        "none, where one was interrupted (for speed see throughput.md). Linear: logistic "
-        "regression on frozen features, its penalty chosen on a tenth of the training images; kNN: "
-        "cosine, temperature 0.1; effective rank: of the covariance of the test features, of 512. "
-        "One seed each where nothing else is said, and the settings of the recipes were compared "
-        "on these test images.",
+        "none, where one was interrupted or they were not kept (for speed see throughput.md). "
+        "Linear: logistic regression on frozen features, its penalty chosen on a tenth of the "
+        "training images; kNN: cosine, temperature 0.1; effective rank: of the covariance of the "
+        "test features, of 512. "
+        "One seed each where nothing else is said. SimCLR's settings were screened on training "
+        "images that the probe had not seen; those of the other recipes, and all of 'Other "
+        "settings', were compared on these test images.",
         "",
         "    python benchmarks/cifar10.py --data ../shared/data/cifar10 --out build/cifar10 "
         f"--part {'|'.join(PARTS)}",
         "    python benchmarks/cifar10.py --out build/cifar10 --page docs/benchmarks/cifar10.md",
+        "",
+        f"The second command adds what the first has left in --out to [{kept.name}]({kept.name}), "
+        "from which this page is made.",
         "",
     ]
     for part, title in TITLES.items():
@@ -62,14 +106,15 @@ def write_page(out: Path, path: Path) -> None:
         if part == "short":
             lines += _explained(rows) + _active(rows)
         if part == "long":
-            lines += _over_seeds([row for row in rows if row["name"] == "simclr"])
+            lines += _over_seeds(found)
+            lines += _screening(found)
     lines += _labels(found)
     spectrum = Spectrum(found)
     if spectrum.there:
         picture = path.with_name(f"{path.stem}-spectrum.svg")
         spectrum.draw(picture)
         lines += spectrum.text(picture.name)
-    lines += _missing({(row["part"], row["name"], row["epochs"], _seed(row)) for row in found})
+    lines += _missing({(row["part"], row["name"], row["epochs"], row["seed"]) for row in found})
     with write_atomically(path) as aside:
         aside.write_text("\n".join(lines).rstrip() + "\n")
 
@@ -98,24 +143,29 @@ def _active(rows: list[Row]) -> list[str]:
     ]
 
 
-def _over_seeds(rows: list[Row]) -> list[str]:
-    """Mean and deviation of the one recipe that was trained with several seeds."""
-    if len(rows) < 2:
-        return []
-    spread = [
-        f"{title} {100 * mean(values):.1f} % ± {100 * stdev(values):.1f}"
-        for title, key in (("linear", "linear"), ("kNN-200", "knn200"))
-        for values in [[row[key] for row in rows]]
+def _over_seeds(found: list[Row]) -> list[str]:
+    """Mean and deviation of what was trained for 200 epochs with several seeds."""
+    trainings: dict[str, list[Row]] = defaultdict(list)
+    for row in found:
+        if row["epochs"] == 200:
+            trainings[row["name"]].append(row)
+    said = [
+        f"{name} {_spread(rows, 'linear')} and {_spread(rows, 'knn200')} ({len(rows)} seeds)"
+        for name, rows in trainings.items()
+        if len(rows) > 1
     ]
+    if not said:
+        return []
     return [
-        f"{rows[0]['name']} over {len(rows)} seeds: {', '.join(spread)}. Two settings whose "
-        "figures differ by less than that are not told apart by one seed each.",
+        f"Linear and kNN-200 over seeds, mean and deviation: {'; '.join(said)}. Two settings whose "
+        "figures differ by less than such a deviation are not told apart by one seed each.",
         "",
     ]
 
 
-def _seed(row: Row) -> int:
-    return int(row.get("seed", 0))
+def _spread(rows: list[Row], key: str) -> str:
+    values = [100 * row[key] for row in rows]
+    return f"{mean(values):.1f} ± {stdev(values):.1f} %"
 
 
 def _table(rows: list[Row]) -> list[str]:
@@ -124,16 +174,47 @@ def _table(rows: list[Row]) -> list[str]:
         "| --- |" + " ---: |" * 6,
     ]
     for row in sorted(rows, key=lambda row: (-row["epochs"], -row["linear"])):
-        seconds = "" if row["resumed"] else f"{row['seconds']:.0f}"
+        seconds = "" if row["resumed"] or row["seconds"] is None else f"{row['seconds']:.0f}"
         if seconds and row["side_by_side"]:
             seconds = f"({seconds})"
+        seed = f", seed {row['seed']}" if row["seed"] else ""
         lines.append(
-            f"| {row['name']}{f', seed {_seed(row)}' if _seed(row) else ''} | {row['epochs']} "
+            f"| {row['name']}{seed} | {row['epochs']} "
             f"| {seconds} "
-            f"| {row['knn200']:.1%} | {row['knn1']:.1%} | {row['linear']:.1%} "
+            f"| {row['knn200']:.1%} | {_percent(row['knn1'])} | {row['linear']:.1%} "
             f"| {row['effective_rank']:.0f} |"
         )
     return lines
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
+def _screening(found: list[Row]) -> list[str]:
+    """What each change of the screening brings to SimCLR."""
+    rows = sorted((row for row in found if row["part"] == "screen"), key=lambda row: row["name"])
+    if len(rows) < len(pattern()):
+        return []
+    brings = {key: effects([100 * row[key] for row in rows]) for key in FIGURES.values()}
+    return [
+        "## Which settings help SimCLR",
+        f"{len(rows)} trainings of {EPOCHS} epochs (part `screen`), each with about half of the "
+        "changes, in the pattern of Plackett and Burman (1946): the mean of those that have a "
+        "change, less the mean of those that do not, in points. Two columns of the pattern change "
+        "nothing and show the noise. The recipe was chosen by the first column: training images, "
+        "of which the probe is fitted to four fifths at a time. It takes what helps there by more "
+        "than the noise, but for the four views (`--n-views 4`, half as many images a batch): "
+        "whether they still help after 200 epochs was not measured.",
+        "",
+        f"| change | {' | '.join(FIGURES)} |",
+        "| --- |" + " ---: |" * len(FIGURES),
+        *(
+            f"| {change} | {' | '.join(f'{brings[key][change]:+.1f}' for key in brings)} |"
+            for change in sorted(CHANGES, key=lambda change: -brings["held_out"][change])
+        ),
+        "",
+    ]
 
 
 def _labels(found: list[Row]) -> list[str]:
@@ -152,7 +233,7 @@ def _labels(found: list[Row]) -> list[str]:
         "| --- |" + " ---: |" * 4,
         *(
             f"| {'views alone' if row in alone else row['name']} | {row['knn200']:.1%} "
-            f"| {row['knn1']:.1%} | {row['linear']:.1%} | {row['effective_rank']:.0f} |"
+            f"| {_percent(row['knn1'])} | {row['linear']:.1%} | {row['effective_rank']:.0f} |"
             for row in [*alone, *rows]
         ),
         "",
@@ -162,7 +243,7 @@ def _labels(found: list[Row]) -> list[str]:
 def _missing(there: set[tuple[str, str, int, int]]) -> list[str]:
     """What of the benchmark has not been run yet, so that nobody takes the page for all of it."""
     names = [
-        f"{entry.name} ({entry.epochs} epochs, seed {entry.seed})"
+        f"{entry.name} ({part}, {entry.epochs} epochs, seed {entry.seed})"
         for part in PARTS
         for entry in entries(part)
         if (entry.part, entry.name, entry.epochs, entry.seed) not in there

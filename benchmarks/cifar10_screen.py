@@ -1,8 +1,8 @@
 """Which settings help SimCLR on CIFAR-10: a screening design, so that a handful of short trainings
 tells about all of them at once.
 
-Each training of :func:`screen` has about half of the changes, in the pattern of Plackett and Burman
-(1946): every two changes meet in all four combinations equally often. The effect of a change is
+Each training of :func:`pattern` has about half of the changes, as Plackett and Burman (1946) lay
+them out: every two changes meet in all four combinations equally often. The effect of a change is
 the mean over the six trainings that have it, less the mean over the six that do not. Two columns
 of the pattern change nothing: what they show is noise.
 """
@@ -32,16 +32,14 @@ CHANGES = (
     "noise again",
 )
 _FIRST = (1, 1, 0, 1, 1, 1, 0, 0, 0, 1, 0)
-BEFORE: dict[str, Any] = {
-    "views": {"base": "simclr", "crop_scale": [0.2, 1.0]},
-    "projector_ends_normalized": False,
-}
-"""What of SimCLR's recipe the screening has changed, as it was."""
+VIEWS_BEFORE: dict[str, Any] = {"base": "simclr", "crop_scale": [0.2, 1.0]}
+"""The recipe's views before the screening."""
 
 
-def registered(ends_normalized: bool, lars: bool) -> str:
-    """The name of SimCLR's recipe with these parts, which `likewise.train` finds it by."""
-    name = "simclr, before"
+def before(*, ends_normalized: bool = False, lars: bool = False) -> str:
+    """The name under which `likewise.train` finds SimCLR's recipe as it was before the screening,
+    but for its views, with these changes."""
+    name = "simclr before the screening"
     changes: dict[str, Any] = {"projector_ends_normalized": ends_normalized}
     if ends_normalized:
         name += ", batch norm after the projector"
@@ -76,7 +74,8 @@ def training(row: tuple[int, ...]) -> tuple[str, dict[str, Any]]:
     }
     if has["four views of 256 images"]:
         options["n_views"] = 4
-    return registered(bool(has["batch norm after the projector"]), bool(has["LARS"])), options
+    normalized = bool(has["batch norm after the projector"])
+    return before(ends_normalized=normalized, lars=bool(has["LARS"])), options
 
 
 def effects(values: list[float]) -> dict[str, float]:

@@ -28,8 +28,7 @@ class Spectrum:
         # By part, name and epochs, then by seed.
         self.linear: dict[tuple[str, str, int], dict[int, float]] = defaultdict(dict)
         for row in found:
-            seed = row.get("seed", 0)
-            self.linear[row["part"], row["name"], row["epochs"]][seed] = row["linear"]
+            self.linear[row["part"], row["name"], row["epochs"]][row["seed"]] = row["linear"]
 
     def text(self, picture: str) -> list[str]:
         """One row a graph, one column a number of epochs; then the label weights."""
