@@ -14,7 +14,7 @@ export MPLBACKEND ?= Agg
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench browser
+.PHONY: help demo test lint bench page-parts
 
 help:
 	@echo 'make demo   train an encoder on digits without labels, and draw what it learned, into demo/'
@@ -25,13 +25,17 @@ help:
 demo: $(VENV)/.installed-dev
 	$(BIN)/python examples/digits.py --out demo
 
-test: $(VENV)/.installed-dev browser
+test: $(VENV)/.installed-dev page-parts
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
 
-# Pages are tested in a real browser.
-browser:
-	@command -v chromium > /dev/null || $(AS_ROOT) apt-get install -y -q chromium \
-	  || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -y -q chromium; }
+# Pages are tested in a real browser, with pictures of clothes.
+CLOTHES := /usr/share/datasets/fashion-mnist
+MISSING = $(shell command -v chromium > /dev/null || echo chromium) \
+  $(shell [ -n "$$LIKEWISE_FASHION_MNIST" ] || [ -d $(CLOTHES) ] || echo dataset-fashion-mnist)
+
+page-parts:
+	@[ -z "$(strip $(MISSING))" ] || $(AS_ROOT) apt-get install -y -q $(MISSING) \
+	  || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -y -q $(MISSING); }
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/python -m ruff check .
