@@ -5,12 +5,17 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from tests.processes import ProcessPair
 
 # Read when SciPy is first imported: without it scikit-learn skips one of its estimator checks.
 os.environ["SCIPY_ARRAY_API"] = "1"
+
+# How long an example takes says nothing about whether it is right.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # Small matrices on few cores: threads cost more than they bring.
 torch.set_num_threads(1)

@@ -131,7 +131,7 @@ def test_equal_votes_go_to_the_lower_class():
 # --- tiles, kinds, precision
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     tile=st.integers(1, 2000),
     k=st.integers(1, 59),

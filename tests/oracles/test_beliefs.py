@@ -202,7 +202,8 @@ def test_graph_agrees_with_relations(answers, closed):
         graded = any(abs(value) < 1 for value in said)
         mean = float(np.mean(said)) if said else 0.0
         if graded and (relation == 0 or np.sign(mean) == relation):
-            assert dense[i, j] == pytest.approx(mean)
+            # The graph is in float32, in which answers of both signs nearly cancel.
+            assert dense[i, j] == pytest.approx(mean, abs=1e-6)
         else:
             assert dense[i, j] == relation
         if relation:

@@ -13,6 +13,7 @@ from PIL import Image
 from likewise.data import channel_statistics, load_images, open_source
 from likewise.models import MLP, build_encoder
 from likewise.runs import Preparation, Run
+from likewise.training import recipe
 from likewise.training.records import append_record, measure, scalars
 from likewise.training.two_views import TwoViews
 from tests.training.driver import pictures
@@ -57,7 +58,7 @@ def write_run(folder: Path, data: Path | str, *, seed: int = 0, **changes: Any) 
     run.write_data(source)
     run.write_encoder(encoder, Preparation(16, mean, std))
     torch.manual_seed(seed)
-    head = MLP([encoder.dim, 16, 8])
+    head = MLP([encoder.dim, 16, 8], last_norm=recipe(config["recipe"]).projector_ends_normalized)
     state = {f"learner.student.projector.{k}": v for k, v in head.state_dict().items()}
     run.checkpoint.parent.mkdir()
     torch.save({"state_dict": state, "global_step": 12}, run.checkpoint)

@@ -54,7 +54,7 @@ def test_the_figures_are_of_two_views_through_encoder_and_projector(run: Path) -
     from likewise.models import MLP
 
     encoder, preparation = likewise.Run.open(run).encoder()
-    head = MLP([128, 16, 8])
+    head = MLP([128, 16, 8], last_norm=True)
     saved = torch.load(run / "checkpoints/last.ckpt", weights_only=True)["state_dict"]
     head.load_state_dict({name.split("projector.")[1]: value for name, value in saved.items()})
     images = load_images(open_source(str(open_subject(run).config["data"])), 16)

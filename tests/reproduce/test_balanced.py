@@ -69,9 +69,11 @@ def test_tables_2_and_5_share_their_trainings():
     two, five = (found(f"balanced-table-{number}")[0]["accuracy"] for number in (2, 5))
     assert np.array_equal(two[0], five[0, 0])
     assert (five > 0.2).all()
-    # A probe on the labels of a long tail is worse than one on those of a uniform subset.
-    assert check("balanced-table-2", "uniform less long-tail, probe on the subset") > 0
-    assert check("balanced-table-5", "balanced: uniform less long-tail, probe on the sub") > 0
+    # On all labels a probe is better than on those of the subset; which subset is better takes
+    # more than one trial to see.
+    assert (five[..., 1] > five[..., 0]).all()
+    gaps = five[0, :, 0, 0] - five[0, :, 1, 0]
+    assert check("balanced-table-5", "balanced: uniform less long-tail, probe on the sub") in gaps
 
 
 def test_table_4_reports_both_protocols():

@@ -24,7 +24,7 @@ def truth(labels):
     return np.where(labels[:, None] == labels, 1, -1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(n=st.integers(8, 60), classes=st.integers(2, 6), seed=st.integers(0, 1000))
 def test_pal_algorithm_3(n, classes, seed):
     """At most (N - C)(C - 1) queries, nothing deduced that is wrong, and the graph at the end."""

@@ -660,7 +660,9 @@ def orthogonal_min(z: Tensor, y: Tensor, seed: int) -> float:
 
 
 def printed_orthogonal(z: Tensor, weights: Tensor) -> float:
-    roots = torch.linalg.eigvalsh(z.T @ weights @ z).clamp_min(0).sqrt().sum()
+    values = torch.linalg.eigvalsh(z.T @ weights @ z)
+    # An eigenvalue of 0 is one of 1e-16 here, and its root would be 1e-8.
+    roots = values[values > 1e-12 * values[-1]].sqrt().sum()
     return float((z.square().sum() + weights.trace() - 2 * roots) / len(z))
 
 

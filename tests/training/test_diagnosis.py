@@ -134,7 +134,7 @@ def test_the_last_look_is_of_the_encoder_that_is_written(run: Path) -> None:
     """An independent path: the saved encoder and projector on views made by hand."""
     encoder, preparation = likewise.Run.open(run).encoder()
     state = torch.load(run / "checkpoints/last.ckpt", weights_only=True)["state_dict"]
-    head = MLP([encoder.dim, 16, 8])
+    head = MLP([encoder.dim, 16, 8], last_norm=True)
     prefix = "learner.student.projector."
     head.load_state_dict({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})
     head.eval()

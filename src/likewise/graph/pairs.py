@@ -184,6 +184,8 @@ class Pairs:
     def _find_negative_pairs(self, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
         i, j = self.samples._negative_entries()
         weight = -self.samples._entries(i, j, dtype)
+        # What is negative by one order of summation may be 0 by another.
+        i, j, weight = (column[weight > 0] for column in (i, j, weight))
         rows, columns = across_views(i, j, self.views, self.target_views)
         weight = weight.repeat_interleave(self.views * self.target_views)
         if not self.self_pairs:

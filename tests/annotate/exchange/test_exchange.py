@@ -86,7 +86,7 @@ KEY = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 
 
 @given(keys=st.lists(KEY, min_size=3, max_size=6, unique=True), data=st.data())
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 def test_any_keys_survive_every_format(keys, data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("round")
     clicked = data.draw(st.lists(st.sampled_from(keys[1:]), unique=True))
