@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -86,28 +88,47 @@ def curve(folder: Path) -> list[float]:
 
 
 LIGHTNING = (sys.executable, "-m", "likewise.commands")
-TORCHRUN = (
-    *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
-    *("-m", "likewise.commands"),
-)
+
+
+def torchrun(*where: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "torch.distributed.run", *where, "-m", "likewise.commands")
+
+
+TORCHRUN = torchrun("--standalone", "--nproc_per_node", "2")
+
+
+def command(start: tuple[str, ...], data: Path, out: Path, *more: str) -> list[str]:
+    return [
+        *(*start, "train", str(data)),
+        *("--out", str(out), "--recipe", "byol", "--encoder", "tiny"),
+        *("--projector", "[16, 8]", "--epochs", "3", "--batch-size", "8"),
+        *("--device", "cpu", "--log-every", "1", "--logger", "[csv]"),
+        *more,
+    ]
 
 
 def trained(start: tuple[str, ...], data: Path, out: Path, *more: str) -> list[float]:
     """The loss curve of the command, as it was started."""
-    done = subprocess.run(
-        [
-            *(*start, "train", str(data)),
-            *("--out", str(out), "--recipe", "byol", "--encoder", "tiny"),
-            *("--projector", "[16, 8]", "--epochs", "3", "--batch-size", "8"),
-            *("--device", "cpu", "--log-every", "1", "--logger", "[csv]"),
-            *more,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    words = command(start, data, out, *more)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return curve(out)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
+    """The images, and the loss curve of one process on them."""
+    folder = tmp_path_factory.mktemp("alone")
+    data = folder / "pictures.npy"
+    np.save(data, pictures(32))
+    return data, trained(LIGHTNING, data, folder / "one")
+
+
+def same_curves(one: list[float], two: list[float]) -> None:
+    assert len(one) == len(two) == 12
+    assert one[0] == pytest.approx(two[0], rel=1e-5)
+    assert np.allclose(one, two, rtol=2e-3)
+    assert np.abs(np.diff(one)).max() > 0
 
 
 @pytest.mark.parametrize(
@@ -116,16 +137,49 @@ def trained(start: tuple[str, ...], data: Path, out: Path, *more: str) -> list[f
     ids=["lightning", "torchrun", "torchrun, streamed"],
 )
 def test_the_command_in_two_processes_has_the_loss_curve_of_one(
-    start: tuple[str, ...], more: tuple[str, ...], tmp_path: Path
+    start: tuple[str, ...], more: tuple[str, ...], alone: tuple[Path, list[float]], tmp_path: Path
 ) -> None:
-    data = tmp_path / "pictures.npy"
-    np.save(data, pictures(32))
-    one = np.array(trained(LIGHTNING, data, tmp_path / "one"))
-    two = np.array(trained(start, data, tmp_path / "two", *more))
-    assert len(one) == len(two) == 12
-    assert one[0] == pytest.approx(two[0], rel=1e-5)
-    assert np.allclose(one, two, rtol=2e-3)
-    assert np.abs(np.diff(one)).max() > 0
+    data, curve_of_one = alone
+    same_curves(curve_of_one, trained(start, data, tmp_path / "two", *more))
+
+
+def free_port() -> str:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
+
+
+def on_machine(machine: str, starter: str, port: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """How the command is started on one of two machines, and what the environment says there."""
+    if starter == "torchrun":
+        address = ("--master-addr", "127.0.0.1", "--master-port", port)
+        return torchrun("--nnodes", "2", "--node-rank", machine, *address), {}
+    told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    if starter == "by hand":
+        return LIGHTNING, {**told, "NODE_RANK": machine}
+    tasks = {"JOB_ID": "1", "JOB_NAME": "training", "NTASKS": "2", "NTASKS_PER_NODE": "1"}
+    task = {**tasks, "NNODES": "2", "PROCID": machine, "NODEID": machine, "LOCALID": "0"}
+    return LIGHTNING, {**told, **{f"SLURM_{name}": value for name, value in task.items()}}
+
+
+@pytest.mark.parametrize("starter", ["by hand", "torchrun", "slurm"])
+def test_the_command_on_two_machines_has_the_loss_curve_of_one(
+    starter: str, alone: tuple[Path, list[float]], tmp_path: Path
+) -> None:
+    data, curve_of_one = alone
+    out = tmp_path / "two"
+    port = free_port()
+    machines = []
+    for machine in ("0", "1"):
+        start, told = on_machine(machine, starter, port)
+        words = command(start, data, out, "--nodes", "2")
+        environment = {**os.environ, **told}
+        machines.append(subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True))
+    said = [machine.communicate(timeout=300)[1] for machine in machines]
+    assert [machine.returncode for machine in machines] == [0, 0], said
+    # One of them speaks, and writes the folder that both of them see.
+    assert ["byol on 32 images" in text for text in said] == [True, False]
+    same_curves(curve_of_one, curve(out))
 
 
 def test_torchrun_and_the_arguments_have_to_agree(monkeypatch: pytest.MonkeyPatch) -> None:

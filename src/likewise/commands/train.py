@@ -115,7 +115,7 @@ def train(
         warmup_epochs: in which the learning rate rises; by default 5 % of the epochs, at most 10.
         device: where to compute; "auto" is a GPU where there is one.
         devices: processes on this machine, one a device.
-        nodes: machines; start the same command on each with torchrun.
+        nodes: machines; start the same command on each, by torchrun, by Slurm, or by hand (docs).
         precision: "auto" is bf16 on a GPU that has it.
         compile: compile networks and views; by default on a GPU.
         deterministic: the same figures at every run on a GPU, too, more slowly.

@@ -15,7 +15,7 @@ class Machine:
     Args:
         device: "cpu" or "cuda".
         devices: how many processes of a node, one a device.
-        nodes: how many machines; start the command on each with torchrun or your scheduler.
+        nodes: how many machines; start the command on each (docs/training.md).
         precision: "bf16" and "16" keep weights and all that objectives compute in float32.
         compile: compile the networks and the augmentation.
         workers: processes that decode images which do not fit in memory.

@@ -1,6 +1,6 @@
 """This process among those of a training: whether it is the first, and which device is its own.
 
-Lightning and torchrun say so in the environment, before anything of a training is there.
+torchrun, Lightning and Slurm say so in the environment, before anything of a training is there.
 """
 
 from __future__ import annotations
@@ -13,8 +13,19 @@ from likewise.training.machine import Machine
 
 
 def is_first_process() -> bool:
-    """Whether it is this process that speaks and writes: the first of all, on all machines."""
-    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", 0))) == 0
+    """Whether it is this process that speaks and writes: the first of all, on all machines.
+
+    torchrun gives a rank among all; where Lightning starts the processes, the machine (`NODE_RANK`)
+    and the process on it are numbered apart; Slurm numbers its tasks.
+
+    >>> from unittest.mock import patch
+    >>> with patch.dict(os.environ, {"NODE_RANK": "1", "LOCAL_RANK": "0"}):
+    ...     is_first_process()
+    False
+    """
+    if "RANK" in os.environ:
+        return _number("RANK") == 0
+    return not any(_number(name) for name in ("NODE_RANK", "LOCAL_RANK", "SLURM_PROCID"))
 
 
 def own_device(machine: Machine) -> torch.device:
@@ -25,4 +36,8 @@ def own_device(machine: Machine) -> torch.device:
     """
     if machine.device == "cpu":
         return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    return torch.device("cuda", _number("LOCAL_RANK") or _number("SLURM_LOCALID"))
+
+
+def _number(name: str) -> int:
+    return int(os.environ.get(name, 0))
