@@ -262,6 +262,41 @@ def test_micro_batches_give_the_loss_and_gradient_of_the_whole_batch() -> None:
         assert torch.allclose(whole, parts, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["simclr", "byol"])
+def test_no_part_of_a_batch_holds_two_views_of_a_sample(name: str) -> None:
+    """Batch norm would drive them apart: student and teacher see the same parts."""
+    learner = learner_of(name, micro_batch=4)
+    branches = [learner.student, *([learner.teacher.module] if learner.teacher else [])]
+    seen: list[list[list[int]]] = [[] for _ in branches]
+    for branch, parts in zip(branches, seen, strict=True):
+        branch.encoder.register_forward_pre_hook(
+            lambda module, given, parts=parts: parts.append(given[0][:, 0, 0, 0].int().tolist())
+        )
+    crops = crops_of(SAMPLES, 2)
+    numbers = torch.arange(SAMPLES).repeat_interleave(2)
+    crops[:, 0, 0, 0] = numbers.to(crops)
+    learner([crops], Graph.identity(SAMPLES))
+    for parts in seen:
+        assert sorted(sum(parts, [])) == numbers.tolist()
+        assert all(len(set(part)) == len(part) <= 4 for part in parts)
+
+
+@pytest.mark.parametrize("name", ["simclr", "byol"])
+def test_parts_come_back_in_the_order_of_the_rows(name: str) -> None:
+    whole, parts = learner_of(name), learner_of(name, micro_batch=4)
+    for learner in (whole, parts):
+        learner.eval()  # batch norms that do not see the batch
+    crops = crops_of(SAMPLES, 2)
+    for expected, found in zip(
+        whole.embed([crops], SAMPLES), parts.embed([crops], SAMPLES), strict=True
+    ):
+        assert torch.allclose(expected, found, atol=1e-6)
+    expected, found = (learner([crops], Graph.identity(SAMPLES)) for learner in (whole, parts))
+    assert {name: float(term) for name, term in found.items()} == pytest.approx(
+        {name: float(term) for name, term in expected.items()}, rel=1e-5
+    )
+
+
 def test_micro_batches_count_once_in_the_running_statistics() -> None:
     learner = learner_of("simclr", micro_batch=SAMPLES * 2)
     whole = learner_of("simclr")

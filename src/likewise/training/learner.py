@@ -46,7 +46,8 @@ class Learner(nn.Module):
         seed: of what the queue starts with.
         micro_batch: embed so many views at a time, and again for the gradient: memory for
             activations is that of a part, and the loss and its gradient are those of the whole
-            batch (GradCache, Gao et al. 2021). Batch norm then normalises each part by itself.
+            batch (GradCache, Gao et al. 2021). Batch norm then normalises each part by itself; a
+            part holds one view of a sample, as far as it is no larger than the batch.
 
     >>> from likewise.models import build_encoder
     >>> from likewise.training import recipe
@@ -111,12 +112,16 @@ class Learner(nn.Module):
 
     def embed(self, crops: Sequence[Tensor], samples: int) -> tuple[Tensor, Tensor]:
         """The projector's and the predictor's rows of all views, sample-major."""
-        if self.micro_batch is None:
-            outputs = [self.student(crop) for crop in crops]
-        else:
-            outputs = [embed_in_parts(self.student, crop, self.micro_batch) for crop in crops]
+        outputs = [self._rows(self.student, crop, samples) for crop in crops]
         z, p = ([pair[place] for pair in outputs] for place in (0, 1))
         return _sample_major(z, samples), _sample_major(p, samples)
+
+    def _rows(self, branch: nn.Module, crop: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+        """What a branch gives for the views of one size, whole or in parts."""
+        if self.micro_batch is None:
+            z, p = branch(crop)
+            return z, p
+        return embed_in_parts(branch, crop, self.micro_batch, samples=samples)
 
     def forward(
         self,
@@ -171,7 +176,7 @@ class Learner(nn.Module):
             small = len(crops) > 1 and isinstance(self.objective, SwAV)
             return _global_rows(z, crops, samples) if small else None, None
         if self.teacher is not None:
-            target, _ = self.teacher(crops[0])
+            target, _ = self._rows(self.teacher, crops[0], samples)
         else:
             target = _global_rows(z, crops, samples)
         if self.queue is None:
@@ -194,20 +199,28 @@ class Learner(nn.Module):
             self.teacher.update(student, momentum)
 
 
-def embed_in_parts(branch: Branch, images: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """What `branch` gives for all images, holding the activations of one part at a time."""
+def embed_in_parts(
+    branch: nn.Module, images: Tensor, size: int, *, samples: int
+) -> tuple[Tensor, Tensor]:
+    """What `branch` gives for all images, holding the activations of one part at a time.
+
+    The parts take the first view of all samples, then the second: where two views of a sample are
+    in one batch norm, taking off its mean drives apart what the loss brings together.
+    """
+    by_view = torch.arange(len(images), device=images.device).reshape(samples, -1).T.flatten()
     outputs = [
         checkpoint(
             branch,
-            part,
+            images[rows],
             use_reentrant=False,
             # The second forward must not count in the running statistics again.
             context_fn=lambda: (nullcontext(), frozen_statistics(branch)),
         )
-        for part in images.split(size)
+        for rows in by_view.split(size)
     ]
-    z, p = zip(*outputs, strict=True)
-    return torch.cat(z), torch.cat(p)
+    back = by_view.argsort()
+    z, p = (torch.cat(part)[back] for part in zip(*outputs, strict=True))
+    return z, p
 
 
 @contextmanager
