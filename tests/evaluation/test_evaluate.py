@@ -153,6 +153,12 @@ def test_items_in_both_sets_are_told():
     assert notes == [
         "160 test items are in train with the same key and the same embedding: the scores flatter"
     ]
+    # The same images under other names, and what rounding makes of them in another batch.
+    renamed = embeddings(Z[:50] * (1 + 1e-6), Y[:50], "other")
+    assert evaluate_embeddings(both, renamed, methods=["knn"], k=1).notes == [
+        "50 test items have the embedding of a training item with another key: copies of one image "
+        "flatter the scores"
+    ]
     # Row numbers as keys say nothing.
     assert evaluate_embeddings(both, embeddings(T, TY, "same"), methods=["knn"], k=1).notes == []
 

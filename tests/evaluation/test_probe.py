@@ -252,8 +252,19 @@ def test_noise_gets_a_larger_penalty_than_signal():
 def test_of_equal_penalties_the_largest():
     rows = np.repeat(np.eye(4), 10, axis=0)
     found = linear_probe(rows, np.repeat(range(4), 10), rows, np.repeat(range(4), 10))
-    assert list(found.settings["held_out_errors"].values()) == [0.0] * 4
+    assert set(found.settings["held_out_errors"].values()) == {0.0}
     assert found.settings["penalty"] == 10.0
+
+
+def test_only_of_many_rows_the_search_ends_where_nothing_is_gained(monkeypatch):
+    from likewise.evaluation import penalty
+
+    rows, y = np.repeat(np.eye(4), 10, axis=0), np.repeat(range(4), 10)
+    tried = linear_probe(rows, y, rows, y).settings["held_out_errors"]
+    assert len(tried) == len(penalty.PENALTIES)
+    monkeypatch.setattr(penalty, "MANY_ROWS", 30)
+    tried = linear_probe(rows, y, rows, y).settings["held_out_errors"]
+    assert len(tried) == 1 + penalty.PATIENCE
 
 
 def test_many_rows_hold_out_a_tenth(monkeypatch):

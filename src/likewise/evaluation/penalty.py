@@ -56,8 +56,9 @@ def _choose(
 ) -> tuple[float, dict[str, float], Tensor | None]:
     """The penalty with the fewest mistakes on held-out rows, the shares of mistakes, its weights.
 
-    From the largest penalty down, each fit starting from the last one. Where several penalties in
-    a row have brought nothing, smaller ones are not tried.
+    From the largest penalty down, each fit starting from the last one. Of many rows, where several
+    penalties in a row have brought nothing, smaller ones are not tried; a few held-out rows are too
+    noisy to stop by, and cost little.
     """
     fits = [LogisticRegression(rows[~out], labels[~out], n_classes) for out in held_out]
     tested = [(rows[out], labels[out]) for out in held_out]
@@ -75,7 +76,7 @@ def _choose(
         errors[penalty] = wrong
         if wrong < errors[best] or number_tried == 0:
             best, best_weight = penalty, weights[0]
-        elif penalties.index(best) <= number_tried - PATIENCE:
+        elif len(rows) >= MANY_ROWS and penalties.index(best) <= number_tried - PATIENCE:
             break
     shares = {f"{penalty:.3g}": count / total for penalty, count in errors.items()}
     return best, shares, best_weight

@@ -50,10 +50,16 @@ def two_sets(
         labels = other.labels_among(names)
     elif names is not None or other.class_names is not None:
         notes.append("only one of train and test has class names: classes are matched by index")
-    if leaked := _shared(train, other):
+    leaked = _shared(train, other)
+    if leaked:
         notes.append(
             f"{leaked} test items are in train with the same key and the same embedding: "
             "the scores flatter"
+        )
+    if (twins := _alike(train, other) - leaked) > 0:
+        notes.append(
+            f"{twins} test items have the embedding of a training item with another key: copies of "
+            "one image flatter the scores"
         )
     return (train.rows, train.labels, other.rows, labels), names, notes
 
@@ -65,6 +71,23 @@ def _shared(train: Embeddings, test: Embeddings) -> int:
     places = {key: index for index, key in enumerate(train.keys)}
     pairs = [(places[key], index) for index, key in enumerate(test.keys) if key in places]
     return sum(bool(np.array_equal(train.rows[i], test.rows[j])) for i, j in pairs)
+
+
+def _alike(train: Embeddings, test: Embeddings) -> int:
+    """How many rows of `test` are rows of `train`, but for what rounding makes of one image in two
+    batches: each is compared with those that lie next to it along a random line."""
+    if train.rows.shape[1] != test.rows.shape[1]:
+        return 0
+    line = np.random.default_rng(0).normal(size=train.rows.shape[1])
+    along = train.rows @ line
+    order = np.argsort(along)
+    place = np.searchsorted(along[order], test.rows @ line)
+    limit = 1e-4 * np.linalg.norm(test.rows, axis=1)
+    found = np.zeros(len(test.rows), dtype=bool)
+    for beside in (place - 1, place):
+        near = train.rows[order[beside.clip(0, len(order) - 1)]]
+        found |= np.linalg.norm(near - test.rows, axis=1) <= limit
+    return int(found.sum())
 
 
 def task_of(
