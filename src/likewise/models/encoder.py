@@ -201,14 +201,7 @@ def _from_timm(config: dict[str, Any], published: bool) -> nn.Module:
     import timm
 
     name, size, small = config["name"], config["image_size"], config["stem"] == "small"
-    options: dict[str, Any] = {"num_classes": 0, "in_chans": config["in_channels"]}
-    published_as = timm.get_pretrained_cfg(name)
-    if published_as is not None and published_as.fixed_input_size:
-        options["img_size"] = size
-    if is_transformer(name):
-        options["dynamic_img_size"] = True  # crops of another size
-        if small:
-            options["patch_size"] = small_patch(size)
+    options = {"num_classes": 0, "in_chans": config["in_channels"], **size_arguments(config)}
     try:
         model: nn.Module = timm.create_model(name, pretrained=published, **options)
     except OSError as error:  # of the download: connection, offline mode, disk
@@ -222,6 +215,28 @@ def _from_timm(config: dict[str, Any], published: bool) -> nn.Module:
     if small and is_resnet(name):
         shrink_resnet_stem(model, config["in_channels"])
     return model
+
+
+def size_arguments(config: dict[str, Any]) -> dict[str, Any]:
+    """What timm has to be told of the size of images, for models that are built for one.
+
+    >>> size_arguments({"name": "resnet18", "image_size": 96, "stem": "original"})
+    {}
+    >>> size_arguments({"name": "vit_tiny_patch16_224", "image_size": 96, "stem": "original"})
+    {'img_size': 96, 'dynamic_img_size': True}
+    """
+    import timm
+
+    name, size = config["name"], config["image_size"]
+    arguments: dict[str, Any] = {}
+    published_as = timm.get_pretrained_cfg(name)
+    if published_as is not None and published_as.fixed_input_size:
+        arguments["img_size"] = size
+    if is_transformer(name):
+        arguments["dynamic_img_size"] = True  # crops of another size
+        if config["stem"] == "small":
+            arguments["patch_size"] = small_patch(size)
+    return arguments
 
 
 def _measure(model: nn.Module, config: dict[str, Any]) -> int:

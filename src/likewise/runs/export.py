@@ -53,11 +53,14 @@ def _write_timm(encoder: Encoder, preparation: Preparation, out: Path) -> None:
     """A folder as the Hugging Face hub holds them: config.json and model.safetensors."""
     from safetensors.torch import save_file
 
+    from likewise.models.encoder import size_arguments
+    from likewise.models.stem import is_resnet
+
     if encoder.name == "tiny":
         raise ValueError(
             "the encoder is 'tiny', which timm does not have: export safetensors or onnx"
         )
-    if encoder.config["stem"] == "small":
+    if encoder.config["stem"] == "small" and is_resnet(encoder.name):
         # timm has no argument for it: a folder that timm cannot load would be no export.
         raise ValueError(
             "the encoder begins with a stem for small images, which timm cannot build: export "
@@ -68,6 +71,7 @@ def _write_timm(encoder: Encoder, preparation: Preparation, out: Path) -> None:
         "architecture": encoder.name,
         "num_classes": 0,
         "num_features": encoder.dim,
+        "model_args": size_arguments(encoder.config),
         "pretrained_cfg": {
             "input_size": [3, size, size],
             "mean": list(preparation.mean),
