@@ -179,3 +179,8 @@ class TestOut:
         said = refused(capsys, "evaluate", run, *words, "--out", out)
         assert said == f"error: {out} cannot be written: No space left on device"
         assert not list(out.parent.iterdir())
+
+
+def test_a_seed_below_zero_is_refused_first(run, photos, labels, capsys):
+    words = ("--train", photos, "--test", photos, "--train-labels", labels, "--seed", "-1")
+    assert "seed is -1" in refused(capsys, "evaluate", run, *words)

@@ -242,6 +242,27 @@ class TestTraining:
         said = refused(capsys, "train", photos, "--out", tmp_path / "r", *QUICK, *more)
         assert "lower the learning rate" in said
 
+    def test_weights_that_the_last_step_spoils_are_said_with_the_same_remedy(
+        self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        more = ["--lr=1e30", "--optimizer=lars", "--epochs=1", "--batch-size=24"]
+        said = refused(capsys, "train", photos, "--out", tmp_path / "r", *QUICK, *more)
+        assert "features are not finite at step 1: lower the learning rate" in said
+
+    def test_a_larger_canvas_is_kept_and_cut_from(self, photos: Path, tmp_path: Path) -> None:
+        plain, wide = (
+            likewise.train(
+                str(photos),
+                out=tmp_path / f"canvas{canvas}",
+                **dict(encoder="tiny", projector=[16, 8], batch_size=8, device="cpu"),
+                **dict(epochs=1, logger=["csv"], image_size=8, canvas=canvas),
+            )
+            for canvas in (None, 16)
+        )
+        assert (plain.config["canvas"], wide.config["canvas"]) == (8, 16)
+        weights = [run.encoder()[0].state_dict() for run in (plain, wide)]
+        assert any(not torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
 
 def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     """All files, with when they were written."""
@@ -284,7 +305,11 @@ class TestResuming:
         ("more", "expected"),
         [
             (["--epochs=4"], "epochs is 4 (the run has 2)"),
-            (["--seed=1", "--recipe=byol"], "recipe is 'byol' (the run has 'simclr'), seed is 1"),
+            (["--epochs=100"], "epochs is 100 (the run has 2)"),  # the default, and yet a wish
+            (
+                ["--seed=1", "--recipe=byol"],
+                "seed is 1 (the run has 0), recipe is 'byol' (the run has",
+            ),
             (["--labels=source"], "labels is 'source' (the run has None)"),
             (["--merge-duplicates"], "merge_duplicates is True"),
             (["--out=elsewhere"], "out is 'elsewhere'"),
@@ -307,7 +332,7 @@ class TestResuming:
         self, run: Path, photos: Path, tmp_path: Path
     ) -> None:
         copy = unfinished(run, tmp_path / "run")
-        again = ["train", str(photos), "--out", str(copy), *QUICK, "--force"]
+        again = ["train", str(photos), "--out", str(copy), *QUICK, "--force", "--precision=auto"]
         assert main([*again, "--resume", str(copy)]) == 0
         (copy / "summary.json").unlink()
         config = Run.open(copy).config
@@ -574,6 +599,25 @@ class TestAfterTraining:
         with torch.no_grad():
             assert torch.allclose(model(images), encoder(images), atol=1e-5)
 
+    @pytest.mark.parametrize(("size", "stem"), [(96, "original"), (32, "small")])
+    def test_a_transformer_of_another_size_loads_in_timm(
+        self, size: int, stem: str, tmp_path: Path
+    ) -> None:
+        import timm
+
+        from likewise.models import build_encoder
+        from likewise.runs import Preparation
+
+        run = Run(tmp_path / "run")
+        run.write_config({})
+        made = build_encoder("vit_tiny_patch16_224", image_size=size, stem=stem, seed=0)
+        run.write_encoder(made, Preparation(size, (0.5,) * 3, (0.25,) * 3))
+        assert main(["export", str(run.path), "--format=timm", "--out", str(tmp_path / "t")]) == 0
+        model = timm.create_model(f"local-dir:{tmp_path / 't'}", pretrained=True).eval()
+        images = torch.rand(2, 3, size, size)
+        with torch.no_grad():
+            assert torch.allclose(model(images), made.eval()(images), atol=1e-5)
+
     def test_recipes_are_listed_with_paper_and_defaults(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -632,7 +676,8 @@ class TestBadInput:
             ("--known-share=1", "known_share is 1.0: give a number between 0 and 1"),
             ("--pretrained=nowhere.safetensors", "nowhere.safetensors"),
             ("--warmup-epochs=5", "warmup_epochs is 5"),
-            ("--lr=-1", "lr is -1.0: give 0 or more"),
+            ("--lr=0", "lr is 0.0: give a number above 0"),
+            ("--canvas=15", "canvas is 15 for views of 16 pixels: give at least 16"),
             ("--weight-decay=-1", "weight_decay is -1.0: give 0 or more"),
             ("--micro-batch=5", "micro_batch is 5 for 16 views"),
             ("--logger=[wandb]", "logger wandb is not installed: pip install 'likewise[wandb]'"),
@@ -655,6 +700,27 @@ class TestBadInput:
         said = refused(capsys, "train", photos, "--out", tmp_path / "run", *quick, option)
         assert expected in said
         assert not (tmp_path / "run").exists()
+
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            # The batch is cut to the 24 images: 48 views, of which 47 leave one.
+            (["--batch-size=256", "--micro-batch=47"], "micro_batch is 47 for 48 views"),
+            # Six small views of 8 images, beside two large ones.
+            (["--batch-size=8", "--micro-batch=47", "--views=multi-crop"], "47 for 48 views"),
+        ],
+    )
+    def test_micro_batches_that_leave_one_view_alone(
+        self,
+        options: list[str],
+        expected: str,
+        photos: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        said = refused(capsys, "train", photos, "--out", tmp_path / "r", *QUICK, *options)
+        assert expected in said
+        assert not (tmp_path / "r").exists()
 
     @pytest.mark.parametrize("place", ["afile", "afile/run"])
     def test_a_file_in_place_of_the_folder(

@@ -64,6 +64,26 @@ class TestMemory:
         monkeypatch.setattr(memory, "available_memory", lambda device: bytes_needed(100, 8))
         assert fits_in_memory(60, 8) and not fits_in_memory(61, 8)
 
+    def test_copies_share_what_there_is(self, monkeypatch):
+        def busy(device):
+            raise AssertionError("what is free differs between processes that ask")
+
+        monkeypatch.setattr(memory, "available_memory", busy)
+        monkeypatch.setattr(memory, "total_memory", lambda device: bytes_needed(100, 8))
+        assert fits_in_memory(30, 8, copies=2, of_all=True)
+        assert not fits_in_memory(31, 8, copies=2, of_all=True)
+
+    def test_every_process_streams_or_none(self, monkeypatch):
+        from likewise.training.images import _fit
+        from likewise.training.machine import Machine
+
+        monkeypatch.setattr(memory, "total_memory", lambda device: bytes_needed(100, 8))
+        found = []
+        for free in (10**9, 0):
+            monkeypatch.setattr(memory, "available_memory", lambda device, free=free: free)
+            found.append([_fit(25, 8, Machine(devices=n)) for n in (1, 2, 3)])
+        assert found == [[True, True, False], [False, True, False]]
+
     def test_of_this_machine(self):
         free = available_memory()
         assert free is not None and 2**20 < free < 2**60

@@ -92,7 +92,7 @@ def test_a_run_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_statistics_of_channels_by_hand() -> None:
-    pixels = torch.from_numpy(pictures(6)).permute(0, 3, 1, 2)
+    pixels = torch.from_numpy(pictures(70)).permute(0, 3, 1, 2)  # more than are counted at a time
     mean, std = channel_statistics(pixels)
     for channel in range(3):
         values = pixels[:, channel].numpy().astype(float).ravel() / 255

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from likewise.data.available import total_memory
 from likewise.training.estimate import (
     Estimate,
     available_memory,
@@ -255,6 +256,17 @@ def machine(folder, *, free_kib=8_000, own="0::/job/1\n", files=None):
 
 def test_what_the_machine_has(tmp_path):
     assert available_memory(**machine(tmp_path)) == 8_000 * 1024
+
+
+def test_what_there_is_does_not_depend_on_what_is_used(tmp_path):
+    assert total_memory(**machine(tmp_path / "a")) == 9_000 * 1024
+    files = {
+        "job/memory.max": "5000000",
+        "job/memory.current": "4000000",
+        "job/1/memory.max": "max",
+    }
+    assert total_memory(**machine(tmp_path / "b", files=files)) == 5_000_000
+    assert total_memory(proc=tmp_path / "c", groups=tmp_path / "c") is None
 
 
 def test_what_the_group_or_one_above_it_leaves(tmp_path):

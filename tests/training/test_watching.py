@@ -125,6 +125,19 @@ def test_collapse_is_said_once_with_a_remedy(directions: int, expected: str) -> 
     assert said[0].endswith(collapse_advice(recipe("simclr"), full=directions == 0))
 
 
+@pytest.mark.parametrize(("classes", "mates"), [(10, 4), (2, 20), (1, 20)])
+def test_neighbours_are_no_more_than_there_are_mates(classes: int, mates: int) -> None:
+    """With k = 20 and classes of 4, those of other classes would always win."""
+    labels = np.repeat(np.arange(classes), mates)
+    n = len(labels)
+    images = Images(torch.zeros(n, 3, 8, 8, dtype=torch.uint8), [str(i) for i in range(n)], labels)
+    preparation = Preparation(8, (0.5,) * 3, (0.25,) * 3)
+    monitor = Monitor(images, preparation, recipe("simclr"), every=1)
+    rows = 10 * torch.eye(classes, 12)[torch.from_numpy(labels)]
+    rows += 0.5 * torch.randn(rows.shape, generator=torch.Generator().manual_seed(0)) + 3
+    assert monitor.figures(rows)["knn"] == 1.0
+
+
 LINE, POINT, GOOD = Constant(1), Constant(0), build_encoder("tiny", seed=0)
 
 

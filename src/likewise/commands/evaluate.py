@@ -74,6 +74,8 @@ def evaluate(
             check_file(out)
         check_settings(batch_size, workers)
         number("knn_temperature", knn_temperature)
+        if seed < 0:
+            raise ValueError(f"seed is {seed}: give 0 or a greater number")
         if not several:
             raise ValueError("neighbors is empty: give a number of neighbours, or several")
         for k in several:

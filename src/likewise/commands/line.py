@@ -98,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         one.prog = f"likewise {verb}"
     try:
-        given = parser.parse_args(words)
+        # What is not given is left to the function, which can tell a wish from a default.
+        given = parser.parse_args(words, defaults=False)
     except argparse.ArgumentError as error:
         _refuse_words(str(error), words)
     options = given[given.verb].as_dict()

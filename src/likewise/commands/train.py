@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
+import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 from likewise.commands.errors import Interrupted, UsageError
 
@@ -15,6 +16,35 @@ if TYPE_CHECKING:
     from likewise.runs import Run
 
 
+P = ParamSpec("P")
+
+
+def going_on(train: Callable[P, Run]) -> Callable[P, Run]:
+    """See whether what stands beside `resume` fits the run. It is seen here, where it is known what
+    was given: `epochs=100` is a wish, also where 100 is the default."""
+
+    @functools.wraps(train)
+    def train_or_go_on(*args: P.args, **kwargs: P.kwargs) -> Run:
+        given: dict[str, Any] = {**dict(zip(("data",), args, strict=False)), **kwargs}
+        if given.get("resume") is None:
+            return train(*args, **kwargs)
+        from likewise.training.processes import is_first_process
+        from likewise.training.resuming import is_finished, open_resumed
+
+        try:
+            run = open_resumed(given["resume"], given)
+        except (ValueError, OSError) as error:
+            raise UsageError(str(error)) from error
+        if not is_finished(run):
+            return train(*args, **kwargs)
+        if is_first_process():
+            print(f"{run.path} is finished already: nothing is changed", file=sys.stderr)
+        return run
+
+    return train_or_go_on
+
+
+@going_on
 def train(
     data: str | None = None,
     *,
@@ -24,6 +54,7 @@ def train(
     stem: Literal["auto", "small", "original"] = "auto",
     pretrained: str | None = None,
     image_size: int | None = None,
+    canvas: int | None = None,
     image_column: str | None = None,
     label_column: str | None = None,
     labels: str | None = None,
@@ -82,6 +113,9 @@ def train(
         stem: how the encoder begins: "small" is for images of up to 64 pixels.
         pretrained: start from these weights: "timm" for the model's own, or a file.
         image_size: pixels a side that the encoder sees; by default from the images.
+        canvas: pixels a side that are kept of an image (its middle), for crops to be cut from. By
+            default the image size, and an eighth more where images are large; with more, small
+            crops of large images show more, and take more memory.
         image_column: of Parquet files and datasets.
         label_column: of Parquet files and datasets.
         labels: put labels into the graph: "source" (folder names or column) or a CSV (key,label).
@@ -135,18 +169,10 @@ def train(
             written down (arrays, a Source, a graph) is given again.
     """
     arguments = dict(locals())
-    from likewise.training.processes import is_first_process
-    from likewise.training.resuming import is_finished, open_resumed
     from likewise.training.session import prepare
     from likewise.training.stopping import Stopped
 
     try:
-        if resume is not None:
-            run = open_resumed(resume, _given(arguments))
-            if is_finished(run):
-                if is_first_process():
-                    print(f"{run.path} is finished already: nothing is changed", file=sys.stderr)
-                return run
         prepared = prepare(**arguments, graph_of_answers=_graph_of_answers)
     except (ValueError, OSError, ImportError) as error:
         raise UsageError(str(error)) from error
@@ -156,17 +182,6 @@ def train(
         raise Interrupted(stopped.number) from stopped
     except (ValueError, ImportError) as error:
         raise UsageError(str(error)) from error
-
-
-def _given(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that are not the defaults (the command line fills these in)."""
-    usual = {name: one.default for name, one in inspect.signature(train).parameters.items()}
-    # Compared by type first: an array is compared with nothing at all.
-    return {
-        name: value
-        for name, value in arguments.items()
-        if type(value) is not type(usual[name]) or value != usual[name]
-    }
 
 
 def _graph_of_answers(

@@ -8,6 +8,7 @@ the verb.
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
 import types
 from collections.abc import Callable, Iterable, Sequence
@@ -122,7 +123,8 @@ def _missing(
     names: Sequence[str], verb: str, function: Callable[..., Any], helps: dict[str, str]
 ) -> str:
     """What has to be given; of a single argument, also what the docstring says about it."""
-    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+    parameters = inspect.signature(function).parameters.values()
+    positional = {one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD}
     shown = [name.upper() if name in positional else option(name) for name in names]
     said = f"`likewise {verb}` needs {listed(shown, 'and')}"
     if len(names) > 1:

@@ -1,4 +1,4 @@
-"""How much memory is free."""
+"""How much memory is free, and how much there is."""
 
 from __future__ import annotations
 
@@ -28,13 +28,47 @@ def available_memory(
     if place.type == "cuda":
         return int(torch.cuda.mem_get_info(place)[0])
     free = [_free_in_group(group) for group in _own_groups(proc, groups)]
+    free.append(_told(proc, "MemAvailable"))
+    return min((amount for amount in free if amount is not None), default=None)
+
+
+def total_memory(
+    device: torch.device | str = "cpu",
+    *,
+    proc: Path = Path("/proc"),
+    groups: Path = Path("/sys/fs/cgroup"),
+) -> int | None:
+    """Bytes of a device, free or not, as :func:`available_memory`: the same for all processes that
+    share it, whenever they ask."""
+    place = torch.device(device)
+    if place.type == "cuda":
+        return int(torch.cuda.mem_get_info(place)[1])
+    limits = [
+        _number(group / name)
+        for group in _own_groups(proc, groups)
+        for name in ("memory.max", "memory.limit_in_bytes")
+    ]
+    limits.append(_told(proc, "MemTotal"))
+    return min((amount for amount in limits if amount is not None), default=None)
+
+
+def _told(proc: Path, name: str) -> int | None:
+    """What the system says about the memory of the machine."""
     try:
         for line in (proc / "meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                free.append(int(line.split()[1]) * 1024)
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
     except OSError:
         pass
-    return min((amount for amount in free if amount is not None), default=None)
+    return None
+
+
+def _number(file: Path) -> int | None:
+    """The number in a file; None where there is no such file, or the word "max" in it."""
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def _own_groups(proc: Path, groups: Path) -> list[Path]:
@@ -60,10 +94,10 @@ def _free_in_group(group: Path) -> int | None:
         ("memory.max", "memory.current"),
         ("memory.limit_in_bytes", "memory.usage_in_bytes"),
     ):
-        try:
-            left = int((group / limit).read_text()) - int((group / used).read_text())
-        except (OSError, ValueError):  # no such file, or the word "max"
+        most, taken = _number(group / limit), _number(group / used)
+        if most is None or taken is None:
             continue
+        left = most - taken
         try:
             for line in (group / "memory.stat").read_text().splitlines():
                 name, value = line.split()

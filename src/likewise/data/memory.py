@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from likewise.data.available import available_memory
+from likewise.data.available import available_memory, total_memory
 from likewise.data.resizing import check_size
 
 FULL = 0.8
@@ -24,14 +24,25 @@ def bytes_needed(n: int, size: int) -> int:
     return n * 3 * size * size
 
 
-def fits_in_memory(n: int, size: int, device: torch.device | str = "cpu") -> bool:
+def fits_in_memory(
+    n: int,
+    size: int,
+    device: torch.device | str = "cpu",
+    *,
+    copies: int = 1,
+    of_all: bool = False,
+) -> bool:
     """Whether n canvases take at most 60 % of what is free on the device.
+
+    copies: how often they lie there: every process of a machine has its own.
+    of_all: of what there is, free or not, so that processes which ask one after the other, each
+        with its images in memory then, come to one answer.
 
     >>> fits_in_memory(1000, 32), fits_in_memory(10**12, 224)
     (True, False)
     """
-    available = available_memory(device)
-    return available is None or bytes_needed(n, size) <= SHARE * available
+    memory = total_memory(device) if of_all else available_memory(device)
+    return memory is None or copies * bytes_needed(n, size) <= SHARE * memory
 
 
 def in_words(amount: float) -> str:

@@ -93,7 +93,7 @@ def _look(
         index = _drawn(len(source), samples, subject.seed)
         from likewise.training.choices import choose_canvas
 
-        canvas = choose_canvas(source, preparation.size)
+        canvas = choose_canvas(source, preparation.size, subject.config.get("canvas"))
         say(f"{subject.name}: reading {len(index):,} of {len(source):,} images")
         images = load_images(source.subset(index), canvas, at_least=4)
     except (ValueError, OSError) as error:

@@ -57,11 +57,15 @@ class Checkpoints(L.Callback):
         self.signals = signals
         self._last = time.monotonic()
         self._saved_step = -1
+        self._group: Any = None
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Time counts from here; a run that is resumed has a checkpoint already."""
         self._last = time.monotonic()
         self._saved_step = trainer.global_step or -1
+        if trainer.world_size > 1:
+            # Ranks talk after every step: on their CPUs, so that nobody waits for a GPU.
+            self._group = torch.distributed.new_group(backend="gloo")
 
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, *args: Any
@@ -100,10 +104,8 @@ class Checkpoints(L.Callback):
         if trainer.world_size == 1:
             return due, received
         # All ranks save together: rank 0 has the clock, and any of them may be told to stop.
-        told = torch.tensor(
-            [int(due and trainer.is_global_zero), received], device=trainer.strategy.root_device
-        )
-        torch.distributed.all_reduce(told, op=torch.distributed.ReduceOp.MAX)
+        told = torch.tensor([int(due and trainer.is_global_zero), received])
+        torch.distributed.all_reduce(told, torch.distributed.ReduceOp.MAX, group=self._group)
         clock, stop = told.tolist()
         return bool(clock), int(stop)
 

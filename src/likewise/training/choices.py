@@ -36,6 +36,7 @@ def check_numbers(config: dict[str, Any]) -> None:
         "nodes": 1,
         "log_every": 1,
         "image_size": 8,
+        "canvas": 8,
         "n_views": 2,
         "checkpoint_steps": 1,
         "monitor_every": 0,
@@ -49,10 +50,10 @@ def check_numbers(config: dict[str, Any]) -> None:
             raise ValueError(f"{name} is empty: give a number of at least {lowest}")
         if value is not None and value < lowest:
             raise ValueError(f"{name} is {value}: give at least {lowest}")
-    for name in ("lr", "weight_decay"):
-        value = config[name]
-        if value is not None and value < 0:
-            raise ValueError(f"{name} is {value}: give 0 or more")
+    if config["lr"] is not None and config["lr"] <= 0:
+        raise ValueError(f"lr is {config['lr']}: give a number above 0")
+    if config["weight_decay"] is not None and config["weight_decay"] < 0:
+        raise ValueError(f"weight_decay is {config['weight_decay']}: give 0 or more")
     weight = config["label_weight"]
     if weight is not None and not 0 <= weight <= 1:
         raise ValueError(f"label_weight is {weight}: give a number from 0 to 1")
@@ -151,17 +152,23 @@ def _loggers(asked: list[str] | None) -> list[str]:
     return asked
 
 
-def check_parts(config: dict[str, Any], machine: Machine, method: Recipe) -> None:
-    """Refuse micro-batches of which the last would hold one view: batch norm needs two."""
-    part, views = config["micro_batch"], config["n_views"] or method.n_views
+def check_parts(config: dict[str, Any], machine: Machine, n: int) -> None:
+    """Refuse micro-batches of which the last would hold one view: batch norm needs two.
+
+    n: images; a batch holds no more of them.
+    """
+    part = config["micro_batch"]
     if part is None:
         return
-    rows = config["batch_size"] // (machine.devices * machine.nodes) * views
-    if part < 2 or rows % part == 1:
-        raise ValueError(
-            f"micro_batch is {part} for {rows} views, of which one would be left alone: give a "
-            f"number that divides {rows}"
-        )
+    policy = find_policy(config["views"], config["image_size"])
+    samples = min(config["batch_size"], n) // (machine.devices * machine.nodes)
+    for views in filter(None, (config["n_views"], policy.local_views)):
+        rows = samples * views
+        if part < 2 or rows % part == 1:
+            raise ValueError(
+                f"micro_batch is {part} for {rows} views, of which one would be left alone: give a "
+                f"number that divides {rows}"
+            )
 
 
 def choose_size(source: Source, device: str) -> int:
@@ -172,9 +179,13 @@ def choose_size(source: Source, device: str) -> int:
     return 64 if device == "cpu" else min(usual, 224)
 
 
-def choose_canvas(source: Source, size: int) -> int:
+def choose_canvas(source: Source, size: int, given: int | None = None) -> int:
     """Pixels a side that are kept of an image: a margin for crops where images are large."""
-    return size if usual_size(source) <= max(size, SMALL) else round(size * 8 / 7)
+    if given is None:
+        return size if usual_size(source) <= max(size, SMALL) else round(size * 8 / 7)
+    if given < size:
+        raise ValueError(f"canvas is {given} for views of {size} pixels: give at least {size}")
+    return given
 
 
 def choose_encoder(name: str, device: str, size: int) -> str:

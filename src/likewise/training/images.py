@@ -26,7 +26,7 @@ def open_images(
     """The images in memory, or streamed where they do not fit; what is broken is said."""
     stream = config["stream"]
     if stream is None:
-        stream = not fits_in_memory(len(source), canvas, own_device(machine))
+        stream = not _fit(len(source), canvas, machine)
     config["stream"] = stream
     if stream:
         images: Images | StreamedImages = StreamedImages(source, canvas)
@@ -36,6 +36,17 @@ def open_images(
     if is_first_process():
         say_broken(images.broken, console)
     return images
+
+
+def _fit(n: int, canvas: int, machine: Machine) -> bool:
+    """Whether all images can be held; every process of a training comes to the same answer.
+
+    Each process decodes into memory of its own, from where a GPU gets them.
+    """
+    several = machine.devices * machine.nodes > 1
+    return fits_in_memory(n, canvas, copies=machine.devices, of_all=several) and (
+        machine.device == "cpu" or fits_in_memory(n, canvas, own_device(machine), of_all=several)
+    )
 
 
 def say_broken(broken: Mapping[str, str], console: Console) -> None:

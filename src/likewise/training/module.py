@@ -41,7 +41,12 @@ class Optimization:
 
 
 class DivergedError(RuntimeError):
-    """The loss is no number any more."""
+    """What is learned is no number any more."""
+
+    def __init__(self, what: str, step: int, lr: float) -> None:
+        super().__init__(
+            f"{what} at step {step}: lower the learning rate (it is {lr:g}), or use precision 32"
+        )
 
 
 class TrainingModule(L.LightningModule):
@@ -198,10 +203,7 @@ class TrainingModule(L.LightningModule):
     def _look(self, loss: Tensor, terms: dict[str, Tensor], step: int) -> None:
         values = torch.stack([loss.detach(), *(term.detach() for term in terms.values())]).tolist()
         if not all(value == value and abs(value) != float("inf") for value in values):
-            raise DivergedError(
-                f"the loss is {values[0]} at step {step}: lower the learning rate "
-                f"(it is {self.optimization.lr:g}), or use precision 32"
-            )
+            raise DivergedError(f"the loss is {values[0]}", step, self.optimization.lr)
         self.last = {"loss": values[0], **dict(zip(terms, values[1:], strict=True))}
         metrics = {f"train/{name}": value for name, value in self.last.items()}
         metrics["train/lr"] = self.trainer.optimizers[0].param_groups[0]["lr"]

@@ -14,6 +14,7 @@ from likewise.evaluation import knn_accuracy
 from likewise.information import effective_rank
 from likewise.runs import Preparation, embed_images
 from likewise.training.advice import collapse_advice
+from likewise.training.module import DivergedError
 from likewise.training.recipe import Recipe
 
 COLLAPSE = 0.02
@@ -28,7 +29,9 @@ class Monitor(L.Callback):
         preparation: how images become the encoder's input.
         recipe: what is trained, which advice has to suit.
         every: epochs between two looks.
-        neighbors: k of the kNN accuracy, each image against all others of the sample.
+        neighbors: the largest k of the kNN accuracy, each image against all others of the sample;
+            where classes are smaller, k is how many mates an image of the median class has, or
+            those of other classes would have the majority among any k.
         say: where a warning goes.
     """
 
@@ -84,6 +87,11 @@ class Monitor(L.Callback):
             std=preparation.std,
             device=pl_module.device,
         ).to(pl_module.device)
+        if not bool(h.isfinite().all()):
+            # The last step of an epoch can be the one that spoils the weights.
+            raise DivergedError(
+                "features are not finite", trainer.global_step, pl_module.optimization.lr
+            )
         self.last = self.figures(h)
         self.history.append({"epoch": epoch, **self.last})
         for logger in trainer.loggers:
@@ -100,7 +108,8 @@ class Monitor(L.Callback):
         if labels is not None and (labels >= 0).sum() > 1:
             known = torch.as_tensor(labels >= 0)
             rows, y = h[known.to(h.device)], torch.as_tensor(labels)[known].to(h.device)
-            neighbors = min(self.neighbors, len(rows) - 1)
+            sizes = y.unique(return_counts=True)[1]
+            neighbors = max(1, min(self.neighbors, int(sizes.median()) - 1))
             found["knn"] = float(knn_accuracy(rows, y, rows, y, k=neighbors, exclude_self=True))
         return found
 

@@ -21,7 +21,7 @@ def open_resumed(folder: Path, given: Mapping[str, Any]) -> Run:
 
     Args:
         folder: of the run.
-        given: the arguments that are not the defaults of `likewise train`.
+        given: what stands beside --resume.
     """
     run = Run.open(folder)
     config = run.config
@@ -58,7 +58,13 @@ def resumed_config(run: Run, *, force: bool = False) -> dict[str, Any]:
     function of the seed, so that it comes to the weights that it would have had.
     """
     # Runs of before an option was there go on without it.
-    config = {"diagnose_every": 0, "known_share": 0.5, **run.config, "out": str(run.path)}
+    config = {
+        "diagnose_every": 0,
+        "known_share": 0.5,
+        "canvas": None,
+        **run.config,
+        "out": str(run.path),
+    }
     return {**config, "force": force or config.get("force", False)}
 
 
@@ -101,6 +107,8 @@ def check_same_knowledge(run: Run, found: dict[str, str | None]) -> None:
 
 
 def _same(name: str, given: Any, kept: Any) -> bool:
+    if given is None or isinstance(given, str) and given == "auto":
+        return True  # a choice that was left to us, and has been made
     if name == "answers" and isinstance(given, str):
         given = without_password(given)
     if name == "views":

@@ -70,18 +70,19 @@ def prepare(
     check_numbers(config)
     source = _open_data(data, config)
     machine = choose_machine(config)
-    check_parts(config, machine, method)
     config["image_size"] = size = config["image_size"] or choose_size(source, machine.device)
     config["encoder"] = choose_encoder(config["encoder"], machine.device, size)
     config["views"] = choose_views(method, config)
     config["n_views"] = config["n_views"] or method.n_views
     config["monitor_every"] = choose_monitor_every(config)
     encoder = _encoder(config)
-    canvas = choose_canvas(source, size)
+    config["canvas"] = canvas = choose_canvas(source, size, config["canvas"])
+    check_parts(config, machine, len(source))
     images = open_images(source, canvas, config, machine, console)
     if resume is not None:
         check_same_data(run, source)
     cut_batch(config, len(images), machine, console)
+    check_parts(config, machine, len(images))
     optimization = choose_optimization(method, config)
     known = known_graph(
         source,
