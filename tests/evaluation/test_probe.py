@@ -256,13 +256,13 @@ def test_of_equal_penalties_the_largest():
     assert found.settings["penalty"] == 10.0
 
 
-def test_only_of_many_rows_the_search_ends_where_nothing_is_gained(monkeypatch):
+def test_of_few_rows_all_penalties_are_tried(monkeypatch):
     from likewise.evaluation import penalty
 
     rows, y = np.repeat(np.eye(4), 10, axis=0), np.repeat(range(4), 10)
     tried = linear_probe(rows, y, rows, y).settings["held_out_errors"]
     assert len(tried) == len(penalty.PENALTIES)
-    monkeypatch.setattr(penalty, "MANY_ROWS", 30)
+    monkeypatch.setattr(penalty, "FEW_ROWS", 30)
     tried = linear_probe(rows, y, rows, y).settings["held_out_errors"]
     assert len(tried) == 1 + penalty.PATIENCE
 

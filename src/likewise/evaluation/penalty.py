@@ -17,6 +17,9 @@ PENALTIES = tuple(10.0 ** (-power / 2) for power in range(-2, 13))
 MANY_ROWS = 5000
 """From here on a tenth of the rows is enough to choose a penalty by."""
 
+FEW_ROWS = 1000
+"""Below, all penalties are tried: mistakes on a few held-out rows go up and down by chance."""
+
 PATIENCE = 3
 
 
@@ -56,9 +59,9 @@ def _choose(
 ) -> tuple[float, dict[str, float], Tensor | None]:
     """The penalty with the fewest mistakes on held-out rows, the shares of mistakes, its weights.
 
-    From the largest penalty down, each fit starting from the last one. Of many rows, where several
-    penalties in a row have brought nothing, smaller ones are not tried; a few held-out rows are too
-    noisy to stop by, and cost little.
+    From the largest penalty down, each fit starting from the last one. Where several penalties in
+    a row have brought nothing, smaller ones are not tried, unless there are so few rows that this
+    would be chance.
     """
     fits = [LogisticRegression(rows[~out], labels[~out], n_classes) for out in held_out]
     tested = [(rows[out], labels[out]) for out in held_out]
@@ -76,7 +79,7 @@ def _choose(
         errors[penalty] = wrong
         if wrong < errors[best] or number_tried == 0:
             best, best_weight = penalty, weights[0]
-        elif len(rows) >= MANY_ROWS and penalties.index(best) <= number_tried - PATIENCE:
+        elif len(rows) >= FEW_ROWS and penalties.index(best) <= number_tried - PATIENCE:
             break
     shares = {f"{penalty:.3g}": count / total for penalty, count in errors.items()}
     return best, shares, best_weight
