@@ -49,12 +49,15 @@ def test_a_row_of_the_screening_has_its_changes_and_no_others(screen, monkeypatc
         )
 
 
-def test_the_page_is_what_the_kept_results_say(tmp_path):
-    page = ROOT / "docs" / "benchmarks" / "cifar10.md"
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("cifar10", ["--out=none", "--page"]), ("throughput", ["--skip", "--out"])],
+)
+def test_the_page_is_what_the_kept_results_say(name, options, tmp_path):
+    page = ROOT / "docs" / "benchmarks" / f"{name}.md"
     kept = page.with_suffix(".json")
     shutil.copy(kept, tmp_path)
-    command = [sys.executable, ROOT / "benchmarks" / "cifar10.py"]
-    command += ["--out", tmp_path / "none", "--page", tmp_path / page.name]
-    subprocess.run(command, check=True, capture_output=True)
+    command = [sys.executable, ROOT / "benchmarks" / f"{name}.py", *options, page.name]
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
     assert (tmp_path / page.name).read_text() == page.read_text()
     assert (tmp_path / kept.name).read_text() == kept.read_text()
