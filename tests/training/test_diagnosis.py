@@ -337,3 +337,13 @@ def test_on_a_gpu_a_thread_works_out_the_figures(tmp_path: Path) -> None:
     assert records[0]["evidence"] != records[-1]["evidence"]
     with (run / "metrics.csv").open() as file:
         assert sum(bool(row["diagnostics/alignment"]) for row in csv.DictReader(file)) == 4
+
+
+def test_views_of_a_later_block_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("likewise.training.two_views.IMAGES_AT_ONCE", 4)
+    encoder = build_encoder("tiny", seed=0).eval()
+    views = Views("simclr", 16, 2, mean=(0.5,) * 3, std=(0.25,) * 3)
+    one = torch.from_numpy(pictures(1)).permute(0, 3, 1, 2)
+    pixels = one.expand(8, -1, -1, -1).contiguous()
+    rows = embed_two_views(encoder, None, pixels, views, seed=0, device=torch.device("cpu")).h1
+    assert len(torch.unique(rows, dim=0)) == len(rows)

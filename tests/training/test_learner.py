@@ -306,3 +306,26 @@ def test_micro_batches_count_once_in_the_running_statistics() -> None:
     for name, value in whole.state_dict().items():
         if "running" in name:
             assert torch.allclose(value, learner.state_dict()[name], atol=1e-6), name
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if RECIPES[name].dimension_power])
+def test_the_loss_is_divided_by_the_width_as_the_recipe_says(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    classes = 4 if recipe(name).needs_labels else None
+    learner = Learner(recipe(name), build_encoder("tiny"), projector=[16, 8], classes=classes)
+    seen: list[dict[str, torch.Tensor]] = []
+    terms = learner.objective.terms
+
+    def told(*arguments: Any, **options: Any) -> dict[str, torch.Tensor]:
+        seen.append(terms(*arguments, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(learner.objective, "terms", told)
+    graph = Graph.identity(16) if classes is None else Graph.from_labels(torch.arange(16) % 4)
+    found = learner([torch.rand(32, 3, 16, 16)], graph)
+    factor = {-1: 1 / learner.dim, 1: learner.dim}[recipe(name).dimension_power]
+    assert {part: float(value) for part, value in found.items()} == pytest.approx(
+        {part: factor * float(value) for part, value in seen[0].items()}
+    )

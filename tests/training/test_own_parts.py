@@ -108,7 +108,7 @@ def test_the_command_line_takes_fields_over_those_of_a_policy(
     [
         ({"base": "simclr", "rotatoin": 10}, "'rotatoin' is no field of a policy"),
         ({"base": "simclr", "flip": 2}, "flip is 2: give a probability"),
-        ("simclrr", "policy is 'simclrr': give one of none"),
+        ("simclrr", r"policy is 'simclrr' \(did you mean 'simclr'\?\): give one of none"),
     ],
 )
 def test_views_without_a_meaning_leave_nothing_behind(

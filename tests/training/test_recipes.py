@@ -39,7 +39,7 @@ def test_labels_are_learned_with_the_recipes_own_optimiser(name: str, tmp_path: 
         out=tmp_path / "run",
         recipe=name,
         labels="source",
-        views={"crop_scale": [0.6, 1.0], "jitter": 0.8, "brightness": 0.4},
+        views={"base": "none", "crop_scale": [0.6, 1.0], "jitter": 0.8, "brightness": 0.4},
         epochs=12,
         batch_size=128,
         monitor_every=0,

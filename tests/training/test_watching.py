@@ -18,12 +18,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import likewise
 import likewise.objectives
 from likewise import Graph
-from likewise.data import Images, open_source
+from likewise.data import Images, StreamedImages, open_source
 from likewise.diagnostics import gather_evidence, verdict
 from likewise.models import build_encoder
 from likewise.runs import Preparation
 from likewise.training import RECIPES, Learner, recipe
 from likewise.training.advice import HOLDS_APART, WITH_SPREAD, collapse_advice
+from likewise.training.images import watched
 from likewise.training.module import Optimization
 from likewise.training.monitor import Monitor
 from likewise.training.progress import ProgressLine
@@ -319,3 +320,21 @@ def test_what_will_not_fit_is_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
     likewise.train(source, out=tmp_path / "run", force=True, **arguments)
     assert (tmp_path / "run" / "summary.json").is_file()
+
+
+def test_an_image_does_not_vote_on_itself() -> None:
+    labels = np.array([0, 1, 0, 1])
+    images = Images(torch.zeros(4, 3, 8, 8, dtype=torch.uint8), list("abcd"), labels)
+    preparation = Preparation(8, (0.5,) * 3, (0.25,) * 3)
+    monitor = Monitor(images, preparation, recipe("simclr"), every=1)
+    # The nearest other image is of the other class, for all of them.
+    rows = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+    assert monitor.figures(rows)["knn"] == 0.0
+
+
+def test_watched_images_of_a_stream_have_their_own_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("likewise.training.images.WATCHED", 10)
+    labels = np.arange(40)
+    found = watched(StreamedImages(open_source(pictures(40)), 16), seed=0, labels=labels)
+    assert found.labels.tolist() == [int(key) for key in found.keys]
+    assert found.labels.tolist() != list(range(10))

@@ -104,8 +104,8 @@ def train(
     an array or a Source, too.
 
     Args:
-        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
-            "digits".
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset,
+            "digits", or "fashion-mnist".
         out: the folder of the run; it must not hold another one.
         recipe: the method; `likewise recipes` lists them. Your own, in Python, gets its name in
             `likewise.training.RECIPES` first.
@@ -136,7 +136,7 @@ def train(
         objective: arguments of the objective, over the recipe's:
             --objective '{"temperature": 0.2}'.
         projector: widths of the projector, in place of the recipe's: --projector '[2048, 128]'.
-        epochs: passes over the images.
+        epochs: passes over the images; what does not fill a batch waits for the next one.
         batch_size: images (not views) of a step, over all processes.
         micro_batch: embed so many views at a time: a large batch in little memory, at the cost of a
             second forward. The loss is that of the whole batch; batch norm sees the parts.

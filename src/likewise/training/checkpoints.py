@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -117,3 +118,16 @@ class Checkpoints(L.Callback):
         self._saved_step = trainer.global_step
         if trainer.is_global_zero:
             self.after(pl_module)
+
+
+def step_of(checkpoint: Path) -> int:
+    """How many steps were taken when it was written."""
+    # mmap: the counter is wanted, not the weights.
+    try:
+        content = torch.load(checkpoint, map_location="cpu", weights_only=False, mmap=True)
+        return int(content["global_step"])
+    except (RuntimeError, EOFError, pickle.UnpicklingError, KeyError) as error:
+        raise ValueError(
+            f"{checkpoint} cannot be read ({str(error).splitlines()[0]}): remove it, and the run "
+            "begins at its first step"
+        ) from error

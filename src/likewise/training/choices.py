@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import torch
 from rich.console import Console
 
 from likewise.data import Source, usual_size
-from likewise.data.views import find_policy, plain_policy
+from likewise.data.views import Policy, find_policy, plain_policy
 from likewise.data.views.policies import LARGE_IMAGE
 from likewise.optimizers import scaled_lr
 from likewise.training.batches.choice import Sampler
@@ -38,6 +40,7 @@ def check_numbers(config: dict[str, Any]) -> None:
         "image_size": 8,
         "canvas": 8,
         "n_views": 2,
+        "micro_batch": 2,
         "checkpoint_steps": 1,
         "monitor_every": 0,
         "diagnose_every": 0,
@@ -54,6 +57,8 @@ def check_numbers(config: dict[str, Any]) -> None:
         raise ValueError(f"lr is {config['lr']}: give a number above 0")
     if config["weight_decay"] is not None and config["weight_decay"] < 0:
         raise ValueError(f"weight_decay is {config['weight_decay']}: give 0 or more")
+    if any(width < 1 for width in config["projector"] or ()):
+        raise ValueError(f"projector is {config['projector']}: give widths of at least 1")
     weight = config["label_weight"]
     if weight is not None and not 0 <= weight <= 1:
         raise ValueError(f"label_weight is {weight}: give a number from 0 to 1")
@@ -251,11 +256,19 @@ def choose_diagnose_every(config: dict[str, Any]) -> tuple[int, float | None]:
 def choose_views(method: Recipe, config: dict[str, Any]) -> dict[str, Any] | str:
     """The policy of augmentation: what was given, or the recipe's; digits have their own.
 
-    A name stays one; a policy of one's own is a plain mapping, which can be written down.
+    A name stays one; a policy of one's own is a plain mapping, which can be written down. Fields
+    without a base are over the recipe's.
     """
-    if config["views"] is not None:
-        find_policy(config["views"], config["image_size"])  # what is wrong is said before all else
-        return plain_policy(config["views"])
+    given = config["views"]
+    if isinstance(given, Mapping) and len(given) < len(fields(Policy)):
+        given = {"base": _usual_views(method, config), **given}
+    if given is not None:
+        find_policy(given, config["image_size"])  # what is wrong is said before all else
+        return plain_policy(given)
+    return _usual_views(method, config)
+
+
+def _usual_views(method: Recipe, config: dict[str, Any]) -> str:
     # A mirrored digit is no digit; a folder whose name begins so may hold anything.
     name = re.split(r"[:,]", str(config["data"]))[0]
     usual = "digits" if name == "digits" else method.views

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from likewise.data.views import Views
 from likewise.models import convert_batch_norm
 from likewise.runs import Preparation, Run
 from likewise.training.batches import BatchPlan
-from likewise.training.checkpoints import AtomicCheckpointIO, Checkpoints
+from likewise.training.checkpoints import AtomicCheckpointIO, Checkpoints, step_of
 from likewise.training.diagnosis import Diagnosis
 from likewise.training.learner import Learner
 from likewise.training.loggers import LoggerName, build_logger
@@ -131,7 +130,8 @@ def fit(
         compile=machine.compile,
     )
     monitor = Monitor(sample, preparation, learner.recipe, every=monitor_every)
-    line = ProgressLine(console, monitor, plan.batch_size * views.n_views)
+    signals = StopSignals()
+    line = ProgressLine(console, monitor, plan.batch_size * views.n_views, signals)
     monitor.say = line.say
     diagnosis = Diagnosis(
         sample,
@@ -146,7 +146,6 @@ def fit(
     def write_encoder(trained: Any) -> None:
         run.write_encoder(trained.learner.encoder, preparation)
 
-    signals = StopSignals()
     keeper = Checkpoints(
         run.checkpoint,
         minutes=checkpoint_minutes,
@@ -158,7 +157,7 @@ def fit(
     if resume:
         remove_leftovers(run.checkpoint)
     begun = resume and run.checkpoint.is_file()
-    first = _step_of(run.checkpoint) if begun else 0
+    first = step_of(run.checkpoint) if begun else 0
     stopwatch = Stopwatch()
     trainer = L.Trainer(
         accelerator="gpu" if machine.device == "cuda" else "cpu",
@@ -217,21 +216,10 @@ def remove_leftovers(path: Path) -> None:
         left.unlink(missing_ok=True)
 
 
-def _step_of(checkpoint: Path) -> int:
-    # mmap: the counter is wanted, not the weights.
-    try:
-        content = torch.load(checkpoint, map_location="cpu", weights_only=False, mmap=True)
-        return int(content["global_step"])
-    except (RuntimeError, EOFError, pickle.UnpicklingError, KeyError) as error:
-        raise ValueError(
-            f"{checkpoint} cannot be read ({str(error).splitlines()[0]}): remove it, and the run "
-            "begins at its first step"
-        ) from error
-
-
 def _quiet() -> None:
     """Lightning's advice is for those who write a Trainer by hand."""
-    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    for room in ("pytorch", "fabric"):
+        logging.getLogger(f"lightning.{room}").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message=".*lr_scheduler.step.*")

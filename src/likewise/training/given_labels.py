@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data import Images, Source, StreamedImages, labelled
+from likewise.data import Keyed, Source, labelled
 from likewise.data.source import count
 from likewise.training.recipe import Recipe
 
@@ -68,9 +69,11 @@ class GivenLabels:
 
 
 def read_labels(
-    source: Source, images: Images | StreamedImages, method: Recipe, config: dict[str, Any]
-) -> GivenLabels:
-    """The labels of `--labels`: those of the source, or of a file, and of these a share.
+    source: Source, images: Keyed, method: Recipe, config: dict[str, Any]
+) -> GivenLabels | None:
+    """The labels of `--labels`: those of the source, or of a file, and of these a share; None
+    where none are asked for. With the source as `images`, it is seen before anything is decoded
+    whether they will do.
 
     Args:
         source: all images.
@@ -78,6 +81,9 @@ def read_labels(
         method: the recipe, which may need labels.
         config: the arguments of the training.
     """
+    if config["labels"] is None and not method.needs_labels:
+        _check_unused(config)
+        return None
     if not isinstance(config["labels"], str | None):
         raise ValueError(
             f"labels is a {type(config['labels']).__name__}: give 'source' or a CSV file, and "
@@ -85,6 +91,12 @@ def read_labels(
         )
     file = config["labels"] or "source"
     own = file == "source"
+    if not own and not Path(file).is_file():
+        why = "a folder" if Path(file).is_dir() else "no file"
+        raise ValueError(
+            f"labels is {file!r}, which is {why}: give a CSV file (key,label), or 'source' for "
+            "folder names or a column"
+        )
     known = source if own else labelled(source, file)
     if known.labels is None:
         why = f" ({source.why_no_labels})" if source.why_no_labels else ""
@@ -102,6 +114,23 @@ def read_labels(
         values[np.setdiff1d(found, kept)] = -1
     if method.needs_labels and len(np.unique(values[values >= 0])) < 2:
         raise ValueError(f"labels: {method.title} needs at least two classes")
+    if method.objective == "ClassRegression" and config["label_weight"] not in (None, 1):
+        raise ValueError(
+            f"label_weight is {config['label_weight']}, and {method.title!r} learns labels as they "
+            "are: leave it out"
+        )
     if own:
         return GivenLabels(values, len(found))
     return GivenLabels(values, len(found), known.unmatched, file)
+
+
+def _check_unused(config: dict[str, Any]) -> None:
+    """Refuse what is about labels where there are none."""
+    add = "add --labels (source, or a CSV file)"
+    if config["label_weight"]:
+        raise ValueError(
+            f"label_weight is given without labels or answers: {add}, or --answers (a project of "
+            "`likewise ask`)"
+        )
+    if config["label_share"] < 1:
+        raise ValueError(f"label_share is given without labels: {add}")

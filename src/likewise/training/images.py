@@ -60,6 +60,7 @@ def say_broken(broken: Mapping[str, str], console: Console) -> None:
         *shown,
         *([f"  and {more} more"] if more else []),
         sep="\n",
+        soft_wrap=True,
         highlight=False,
         markup=False,
     )
@@ -81,7 +82,7 @@ def watched(
     Args:
         images: all of them.
         seed: of the draw.
-        labels: what is known of them, for images that have no labels of their own.
+        labels: of a file, which go before those that the images have of their own.
     """
     n = len(images)
     index = np.sort(np.random.default_rng([seed, 13]).permutation(n)[:WATCHED])
@@ -89,7 +90,7 @@ def watched(
         found = images if n <= WATCHED else images.subset(index)
     else:
         found = load_images(images.source.subset(index), images.size)
-    if found.labels is not None or labels is None:
+    if labels is None:
         return found
     names = [str(number) for number in range(int(labels.max()) + 1)]
     return found.with_labels(labels[images.index_of(found.keys)], names)

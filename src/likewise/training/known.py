@@ -214,20 +214,8 @@ def _labels(
     source: Source, images: Images | StreamedImages, method: Recipe, config: dict[str, Any]
 ) -> GivenLabels | None:
     """The labels of the graph, where there are to be any; their weight goes into `config`."""
-    if config["labels"] is None and not method.needs_labels:
-        if config["label_weight"]:
-            raise ValueError(
-                "label_weight is given without labels or answers: add --labels (source, or a CSV "
-                "file), or --answers (a project of `likewise ask`)"
-            )
-        return None
     labels = read_labels(source, images, method, config)
-    if method.objective == "ClassRegression" and config["label_weight"] not in (None, 1):
-        raise ValueError(
-            f"label_weight is {config['label_weight']}, and {method.title!r} learns labels as they "
-            "are: leave it out"
-        )
-    if config["label_weight"] is None:
+    if labels is not None and config["label_weight"] is None:
         usual = _usual_weight(labels.pairs, len(images), config)
         config["label_weight"] = 1.0 if method.needs_labels else usual
     return labels

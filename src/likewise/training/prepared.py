@@ -17,6 +17,7 @@ from likewise.data.views import Views
 from likewise.runs import Preparation, Run
 from likewise.runs.files import write_atomically
 from likewise.training.batches import BatchPlan
+from likewise.training.checkpoints import step_of
 from likewise.training.choices import choose_diagnose_every
 from likewise.training.estimate import in_time
 from likewise.training.fit import FirstStepError, Outcome, fit
@@ -73,6 +74,8 @@ class Prepared:
         config, machine = self.config, self.machine
         device = own_device(machine)
         steps = len(self.plan) * self.optimization.epochs
+        begun = self.resume and self.run.checkpoint.is_file()
+        first = step_of(self.run.checkpoint) if begun else 0
         try:
             estimate = rehearse(
                 self.learner,
@@ -80,7 +83,7 @@ class Prepared:
                 self.sample.pixels,
                 self.optimization,
                 batch_size=self.plan.batch_size,
-                steps=steps,
+                steps=steps - first,
                 bytes_data=bytes_on(device, self.images),
                 machine=machine,
                 device=device,
@@ -96,7 +99,8 @@ class Prepared:
             f"{config['recipe']} on {self.data}: {config['encoder']}, "
             f"{self.preparation.size} x {self.preparation.size} pixels, batch "
             f"{self.plan.batch_size} x {self.views.n_views} views ({self.plan.reason}), "
-            f"{count(self.optimization.epochs, 'epoch')}, {count(steps, 'step')}",
+            f"{count(self.optimization.epochs, 'epoch')}, {count(steps, 'step')}"
+            + (f", of which {first:,} are done" if first else ""),
             estimate.text(),
             sep="\n",
             soft_wrap=True,

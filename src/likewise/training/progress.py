@@ -8,17 +8,31 @@ from typing import Any
 
 import lightning as L
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from likewise.training.monitor import Monitor
+from likewise.training.stopping import STOPPING, StopSignals
 
 
 class BarAndFigures(Progress):
     """The bar on a line of its own: with the figures beside it, 80 columns are too few."""
 
+    def __init__(self, signals: StopSignals, *columns: ProgressColumn, **options: Any) -> None:
+        self.signals = signals
+        super().__init__(*columns, **options)
+
     def get_renderables(self) -> Iterable[RenderableType]:
         """The bar, and the figures below it; what is too long ends with dots."""
+        if self.signals.received:
+            yield Text(STOPPING, no_wrap=True, overflow="ellipsis")
         yield self.make_tasks_table(self.tasks)
         for task in self.tasks:
             yield Text(task.description, no_wrap=True, overflow="ellipsis")
@@ -33,9 +47,17 @@ class ProgressLine(L.Callback):
         console: where to write.
         monitor: whose latest figures are shown.
         images_per_step: augmented views of one step, of all ranks.
+        signals: that ask to stop, of which a bar tells.
     """
 
-    def __init__(self, console: Console, monitor: Monitor, images_per_step: int) -> None:
+    def __init__(
+        self,
+        console: Console,
+        monitor: Monitor,
+        images_per_step: int,
+        signals: StopSignals | None = None,
+    ) -> None:
+        self.signals = signals or StopSignals()
         self.console = console
         self.monitor = monitor
         self.images_per_step = images_per_step
@@ -54,7 +76,9 @@ class ProgressLine(L.Callback):
         self._counted = (self._epoch_began, trainer.global_step)
         if not trainer.is_global_zero or not self.console.is_terminal:
             return
+        self.signals.is_shown = True
         self._progress = BarAndFigures(
+            self.signals,
             BarColumn(bar_width=None),
             TextColumn("{task.percentage:.0f}%"),
             TimeElapsedColumn(),
@@ -143,3 +167,4 @@ class ProgressLine(L.Callback):
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
+            self.signals.is_shown = False

@@ -113,6 +113,8 @@ def _same(name: str, given: Any, kept: Any) -> bool:
         given = without_password(given)
     if name == "views":
         given = plain_policy(given)
+        if isinstance(given, dict) and isinstance(kept, dict) and "base" in kept:
+            given = {"base": kept["base"], **given}
     return bool(given == kept)
 
 

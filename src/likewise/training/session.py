@@ -28,6 +28,7 @@ from likewise.training.choices import (
     cut_batch,
     join_torchrun,
 )
+from likewise.training.given_labels import read_labels
 from likewise.training.images import open_images, watched
 from likewise.training.known import GraphOfAnswers, known_graph
 from likewise.training.learner import Learner
@@ -78,6 +79,8 @@ def prepare(
     encoder = _encoder(config)
     config["canvas"] = canvas = choose_canvas(source, size, config["canvas"])
     check_parts(config, machine, len(source))
+    if config.get("answers") is None and graph is None:
+        read_labels(source, source, method, config)  # what is wrong with them is said before
     images = open_images(source, canvas, config, machine, console)
     if resume is not None:
         check_same_data(run, source)
@@ -99,7 +102,8 @@ def prepare(
         check_same_knowledge(run, same)
     told = console if is_first_process() else None
     alike = with_twins(known.graph, source, images, method, config, told)
-    sample = watched(images, config["seed"], known.labels)
+    of_file = None if config["labels"] in (None, "source") else known.labels
+    sample = watched(images, config["seed"], of_file)
     mean, std = channel_statistics(sample.pixels)
     prepared = Prepared(
         run=run,

@@ -14,6 +14,9 @@ HEARD = (signal.SIGINT, signal.SIGTERM)
 """What asks a training to stop: Ctrl-C, and what schedulers of clusters send."""
 
 
+STOPPING = "stopping after this step; once more stops at once"
+
+
 class Stopped(KeyboardInterrupt):
     """A training was asked to stop, and did so with a checkpoint on the disk.
 
@@ -49,6 +52,8 @@ class StopSignals(L.Callback):
     def __init__(self) -> None:
         self.received = 0
         """The number of the signal; 0 while there was none."""
+        self.is_shown = False
+        """Whether a bar says that a signal came: what is written past it would be gone at once."""
         self._speaks = True
         self._before: dict[int, Any] = {}
 
@@ -78,9 +83,9 @@ class StopSignals(L.Callback):
             self.close()
             raise KeyboardInterrupt
         self.received = number
-        if self._speaks:
+        if self._speaks and not self.is_shown:
             # Past all streams and their locks: one may be held by what the signal interrupted.
-            os.write(2, b"\nstopping after this step; once more stops at once\n")
+            os.write(2, f"\n{STOPPING}\n".encode())
 
 
 def leave_signals_to_the_trainer(worker: int) -> None:

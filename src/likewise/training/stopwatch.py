@@ -24,6 +24,10 @@ class Stopwatch(L.Callback):
         self._before = 0.0
         self._began = time.monotonic()
 
+    def on_train_start(self, trainer: L.Trainer, pl_module: Any) -> None:
+        """Time counts from here, and not from when other processes were started."""
+        self._began = time.monotonic()
+
     @property
     def seconds(self) -> float:
         """Up to now, those before the run was resumed included."""

@@ -98,7 +98,10 @@ def test_refuses(values, message) -> None:
 
 
 def test_refuses_unknown_names() -> None:
-    with pytest.raises(ValueError, match=r"policy is 'simclrr': give one of none, small, .*byol"):
+    with pytest.raises(
+        ValueError,
+        match=r"policy is 'simclrr' .did you mean 'simclr'.*: give one of none, small, .*byol",
+    ):
         find_policy("simclrr", 32)
     with pytest.raises(ValueError, match=r"'crop' is no field of a policy: give one of crop_scale"):
         Policy().with_(crop=(0.2, 1.0))

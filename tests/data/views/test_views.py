@@ -207,7 +207,7 @@ def test_sheet_shows_image_and_views() -> None:
         ({"size": 32.0}, "size is 32.0: give a whole number"),
         ({"n_views": 0}, "n_views is 0: give at least 1"),
         ({"canvas": 0}, "canvas is 0: give a whole number"),
-        ({"policy": "simclrr"}, "policy is 'simclrr': give one of none"),
+        ({"policy": "simclrr"}, "policy is 'simclrr' .did you mean 'simclr'.*: give one of none"),
         ({"policy": Policy(blur=0.5, blur_kernel=33)}, "blur_kernel is 33 .* at most 31"),
     ],
 )

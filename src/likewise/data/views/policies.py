@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -115,8 +116,11 @@ def find_policy(policy: Policy | Mapping[str, Any] | str, size: int) -> Policy:
         fields = {str(name): value for name, value in policy.items() if name != "base"}
         return find_policy(base, size).with_(**fields)
     if not isinstance(policy, str) or policy not in POLICIES:
+        near = difflib.get_close_matches(str(policy), POLICIES, n=1)
+        meant = f" (did you mean {near[0]!r}?)" if near else ""
         raise ValueError(
-            f"policy is {policy!r}: give one of {', '.join(POLICIES)}, or a Policy of your own"
+            f"policy is {policy!r}{meant}: give one of {', '.join(POLICIES)}, or a Policy of your "
+            "own"
         )
     if policy == "simclr" and size >= LARGE_IMAGE:
         policy = "simclr-imagenet"

@@ -63,6 +63,6 @@ def plan_batches(
             return aware
         shuffled.reason = (
             f"samples are shuffled: a random batch holds {in_figures(random)} known pairs on "
-            "average, which is enough"
+            "average, and one that brings them together hardly more"
         )
     return shuffled
