@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from likewise import Graph
 from likewise.models import build_encoder
 from likewise.training import RECIPES, Learner, Recipe, recipe
-from likewise.training.learner import Branch, build_objective, objective_class
+from likewise.training.named_objective import build_objective, objective_class
 
 SAMPLES = 24
 
@@ -241,7 +241,7 @@ def test_a_recipe_that_regresses_on_labels_needs_them() -> None:
 def test_adding_a_method_is_adding_a_value() -> None:
     mine = Recipe(title="Mine", paper="me", objective="VIC2", projector=(4,))
     learner = Learner(mine, Flat())
-    assert isinstance(learner.student, Branch)
+    assert learner.dim == 4
     assert torch.isfinite(
         torch.stack([*learner([torch.randn(8, 3, 4, 4)], Graph.identity(4)).values()]).sum()
     )

@@ -110,7 +110,8 @@ def train(
         recipe: the method; `likewise recipes` lists them. Your own, in Python, gets its name in
             `likewise.training.RECIPES` first.
         encoder: any model of timm, "tiny" (for a CPU), or "auto".
-        stem: how the encoder begins: "small" is for images of up to 64 pixels.
+        stem: how the encoder begins: "small" is for images of up to 64 pixels, where it is the
+            default of ResNets and vision transformers; timm cannot load a ResNet that has it.
         pretrained: start from these weights: "timm" for the model's own, or a file.
         image_size: pixels a side that the encoder sees; by default from the images.
         canvas: pixels a side that are kept of an image (its middle), for crops to be cut from. By
@@ -131,7 +132,8 @@ def train(
         graph: in Python only: a Graph over the images, in the order of their keys, in place of I
             and of labels: edges, partial labels, sums, whatever is known.
         views: the augmentation policy, in place of the recipe's: its name, or fields over those of
-            one: --views '{"base": "simclr", "rotation": 10}'. From Python, a Policy, too.
+            one: --views '{"base": "simclr", "rotation": 10}' (without base: over the recipe's).
+            From Python, a Policy, too.
         n_views: views of every image in a batch, in place of the recipe's.
         objective: arguments of the objective, over the recipe's:
             --objective '{"temperature": 0.2}'.
