@@ -410,6 +410,12 @@ class TestResuming:
         (copy / name).write_bytes(content)
         assert expected in refused(capsys, "train", "--resume", copy)
 
+    def test_how_far_it_had_come_is_said(
+        self, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["train", "--resume", str(unfinished(run, tmp_path / "run"))]) == 0
+        assert "2 epochs, 6 steps, of which 6 are done" in capsys.readouterr().err
+
     def test_without_its_checkpoint_it_begins_anew(self, run: Path, tmp_path: Path) -> None:
         copy = unfinished(run, tmp_path / "run")
         shutil.rmtree(copy / "checkpoints")

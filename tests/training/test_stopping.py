@@ -4,6 +4,7 @@ was never stopped."""
 from __future__ import annotations
 
 import csv
+import io
 import os
 import shutil
 import signal
@@ -21,13 +22,15 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from rich.console import Console
 from safetensors.torch import load_file
 
 import likewise
 from likewise.commands import main
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.module import TrainingModule
-from likewise.training.stopping import HEARD, StopSignals
+from likewise.training.progress import ProgressLine
+from likewise.training.stopping import HEARD, STOPPING, StopSignals
 from tests.training.driver import pictures
 
 # 6 steps an epoch.
@@ -174,6 +177,28 @@ def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
     thread.start()
     thread.join()
     assert [signal.getsignal(heard) for heard in HEARD] == before
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_that_it_stops_is_said_in_the_bar_or_where_there_is_none_past_it(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bar draws over what is written past it."""
+    written: list[bytes] = []
+    monkeypatch.setattr("likewise.training.stopping.os.write", lambda _, text: written.append(text))
+    file, signals = io.StringIO(), StopSignals()
+    console = Console(file=file, width=80, force_terminal=terminal, color_system=None)
+    monitor: Any = SimpleNamespace(last={}, history=[])
+    line = ProgressLine(console, monitor, 8, signals)
+    trainer: Any = SimpleNamespace(is_global_zero=True, global_step=0)
+    module: Any = SimpleNamespace(steps=10, last={})
+    line.on_train_start(trainer, module)
+    signals._hear(signal.SIGINT, None)
+    if line._progress is not None:
+        line._progress.refresh()
+    line.on_train_end(trainer, module)
+    assert (STOPPING in file.getvalue(), len(written)) == ((True, 0) if terminal else (False, 1))
+    assert not signals.is_shown
 
 
 # --- as a terminal and a cluster do it ----------------------------------------------------------

@@ -138,7 +138,8 @@ def train(
         objective: arguments of the objective, over the recipe's:
             --objective '{"temperature": 0.2}'.
         projector: widths of the projector, in place of the recipe's: --projector '[2048, 128]'.
-        epochs: passes over the images; what does not fill a batch waits for the next one.
+        epochs: passes over the images; what does not fill a last batch is left out of an epoch,
+            other images each time.
         batch_size: images (not views) of a step, over all processes.
         micro_batch: embed so many views at a time: a large batch in little memory, at the cost of a
             second forward. The loss is that of the whole batch; batch norm sees the parts.
