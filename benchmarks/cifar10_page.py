@@ -114,7 +114,7 @@ def write_page(out: Path, path: Path) -> None:
         picture = path.with_name(f"{path.stem}-spectrum.svg")
         spectrum.draw(picture)
         lines += spectrum.text(picture.name)
-    lines += _missing({(row["part"], row["name"], row["epochs"], row["seed"]) for row in found})
+    lines += _missing(found)
     with write_atomically(path) as aside:
         aside.write_text("\n".join(lines).rstrip() + "\n")
 
@@ -240,12 +240,36 @@ def _labels(found: list[Row]) -> list[str]:
     ]
 
 
-def _missing(there: set[tuple[str, str, int, int]]) -> list[str]:
+def _missing(found: list[Row]) -> list[str]:
     """What of the benchmark has not been run yet, so that nobody takes the page for all of it."""
-    names = [
-        f"{entry.name} ({part}, {entry.epochs} epochs, seed {entry.seed})"
+    there = {(row["part"], row["name"], row["epochs"], row["seed"]) for row in found}
+    missing = [
+        entry
         for part in PARTS
         for entry in entries(part)
         if (entry.part, entry.name, entry.epochs, entry.seed) not in there
     ]
-    return ["## Not measured yet", ", ".join(names) + "."] if names else []
+    if not missing:
+        return []
+    names = [
+        f"{entry.name} ({entry.part}, {entry.epochs} epochs, seed {entry.seed})"
+        for entry in missing
+    ]
+    recipes = [entry.recipe for entry in missing if entry.part == "short"]
+    return [
+        "## Not measured yet",
+        ", ".join(names) + ".",
+        *(line for recipe in recipes for line in _nearest(recipe, found)),
+    ]
+
+
+def _nearest(recipe: str, found: list[Row]) -> list[str]:
+    """What other settings of a recipe reached, where it was not run as it is."""
+    linear: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for row in found:
+        if row["recipe"] == recipe:
+            linear[row["name"], row["epochs"]].append(row["linear"])
+    said = [
+        f"{name}, {epochs} epochs: {mean(values):.1%}" for (name, epochs), values in linear.items()
+    ]
+    return ["", f"Of {recipe} there is, under other settings: {'; '.join(said)}."] if said else []
