@@ -6,6 +6,7 @@ import torch
 from torch.autograd import gradcheck
 
 from likewise.information import coding_rate, matrix_entropy, matrix_kl, matrix_log, rank_me
+from likewise.information.logarithm import has_principal_log
 from tests.information import naive
 
 SPECTRA = {
@@ -181,3 +182,11 @@ def test_round_off_in_a_gram_matrix_is_singular_not_negative() -> None:
     assert float(torch.linalg.eigvalsh(gram).min()) < 0  # what a naive log would meet
     with pytest.raises(ValueError, match="singular"):
         matrix_log(gram)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_what_is_not_finite_has_no_principal_logarithm_to_ask_for(bad):
+    matrix = torch.eye(6, dtype=torch.float64)
+    matrix[1, 2] = bad
+    with pytest.raises(ValueError, match="a holds NaN or infinity"):
+        has_principal_log(matrix)

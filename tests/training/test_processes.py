@@ -19,6 +19,8 @@ from likewise import Graph
 from likewise.models import build_encoder, convert_batch_norm
 from likewise.training import RECIPES, Learner, recipe
 from likewise.training.choices import join_torchrun
+from likewise.training.machine import Machine
+from likewise.training.processes import is_first_process, own_device
 from tests.processes import ProcessPair
 from tests.training.driver import pictures
 
@@ -88,13 +90,10 @@ def curve(folder: Path) -> list[float]:
 
 
 LIGHTNING = (sys.executable, "-m", "likewise.commands")
-
-
-def torchrun(*where: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "torch.distributed.run", *where, "-m", "likewise.commands")
-
-
-TORCHRUN = torchrun("--standalone", "--nproc_per_node", "2")
+TORCHRUN = (
+    *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
+    *("-m", "likewise.commands"),
+)
 
 
 def command(start: tuple[str, ...], data: Path, out: Path, *more: str) -> list[str]:
@@ -149,37 +148,53 @@ def free_port() -> str:
         return str(listener.getsockname()[1])
 
 
-def on_machine(machine: str, starter: str, port: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """How the command is started on one of two machines, and what the environment says there."""
-    if starter == "torchrun":
-        address = ("--master-addr", "127.0.0.1", "--master-port", port)
-        return torchrun("--nnodes", "2", "--node-rank", machine, *address), {}
-    told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    if starter == "by hand":
-        return LIGHTNING, {**told, "NODE_RANK": machine}
-    tasks = {"JOB_ID": "1", "JOB_NAME": "training", "NTASKS": "2", "NTASKS_PER_NODE": "1"}
-    task = {**tasks, "NNODES": "2", "PROCID": machine, "NODEID": machine, "LOCALID": "0"}
-    return LIGHTNING, {**told, **{f"SLURM_{name}": value for name, value in task.items()}}
-
-
-@pytest.mark.parametrize("starter", ["by hand", "torchrun", "slurm"])
 def test_the_command_on_two_machines_has_the_loss_curve_of_one(
-    starter: str, alone: tuple[Path, list[float]], tmp_path: Path
+    alone: tuple[Path, list[float]], tmp_path: Path
 ) -> None:
     data, curve_of_one = alone
     out = tmp_path / "two"
-    port = free_port()
-    machines = []
-    for machine in ("0", "1"):
-        start, told = on_machine(machine, starter, port)
-        words = command(start, data, out, "--nodes", "2")
-        environment = {**os.environ, **told}
-        machines.append(subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True))
+    words = command(LIGHTNING, data, out, "--nodes", "2")
+    told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    machines = [
+        subprocess.Popen(
+            words,
+            env={**os.environ, **told, "NODE_RANK": machine},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for machine in ("0", "1")
+    ]
     said = [machine.communicate(timeout=300)[1] for machine in machines]
     assert [machine.returncode for machine in machines] == [0, 0], said
     # One of them speaks, and writes the folder that both of them see.
     assert ["byol on 32 images" in text for text in said] == [True, False]
     same_curves(curve_of_one, curve(out))
+
+
+@pytest.mark.parametrize(
+    ("told", "first", "device"),
+    [
+        ({}, True, 0),
+        # torchrun: the rank among all decides, whichever machine it is.
+        ({"RANK": "0", "LOCAL_RANK": "0"}, True, 0),
+        ({"RANK": "2", "LOCAL_RANK": "0"}, False, 0),
+        # Lightning's own processes on the first and on the second machine.
+        ({"NODE_RANK": "0", "LOCAL_RANK": "1"}, False, 1),
+        ({"NODE_RANK": "1"}, False, 0),
+        # Slurm's tasks, two a machine.
+        ({"SLURM_PROCID": "0", "SLURM_LOCALID": "0"}, True, 0),
+        ({"SLURM_PROCID": "3", "SLURM_LOCALID": "1"}, False, 1),
+    ],
+)
+def test_who_speaks_and_which_device_is_whose(
+    told: dict[str, str], first: bool, device: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID", "SLURM_LOCALID"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    assert is_first_process() == first
+    assert own_device(Machine(device="cuda")).index == device
 
 
 def test_torchrun_and_the_arguments_have_to_agree(monkeypatch: pytest.MonkeyPatch) -> None:

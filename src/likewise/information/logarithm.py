@@ -103,7 +103,11 @@ def has_principal_log(a: Tensor) -> bool:
     >>> has_principal_log(torch.diag(torch.tensor([-2.0, -1.0])))
     False
     """
-    eigenvalues = torch.linalg.eigvals(a.detach().to("cpu", torch.float64))
+    matrix = a.detach().to("cpu", torch.float64)
+    if not bool(matrix.isfinite().all()):
+        # LAPACK may take the whole process down on one.
+        raise ValueError("a holds NaN or infinity, and has no eigenvalues")
+    eigenvalues = torch.linalg.eigvals(matrix)
     round_off = 1e-12 * float(eigenvalues.abs().max()) if eigenvalues.numel() else 0.0
     on_the_cut = (eigenvalues.imag.abs() <= round_off) & (eigenvalues.real <= round_off)
     return not bool(on_the_cut.any())
