@@ -132,8 +132,8 @@ def same_curves(one: list[float], two: list[float]) -> None:
 
 @pytest.mark.parametrize(
     ("start", "more"),
-    [(LIGHTNING, ("--devices", "2")), (TORCHRUN, ()), (TORCHRUN, ("--stream", "true"))],
-    ids=["lightning", "torchrun", "torchrun, streamed"],
+    [(LIGHTNING, ("--devices", "2")), (TORCHRUN, ("--stream", "true"))],
+    ids=["lightning", "torchrun, streamed"],
 )
 def test_the_command_in_two_processes_has_the_loss_curve_of_one(
     start: tuple[str, ...], more: tuple[str, ...], alone: tuple[Path, list[float]], tmp_path: Path
