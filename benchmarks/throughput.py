@@ -28,6 +28,7 @@ import likewise
 from likewise.data import load_images, open_source
 from likewise.data.views import Views
 from likewise.models import build_encoder
+from likewise.reproduce.report import machine
 from likewise.runs import write_atomically
 
 FLOPS_PER_IMAGE = 3.3e9
@@ -195,7 +196,7 @@ def measure(data: Path) -> dict[str, Any]:
             few, encoder, batch, workers, 20, True
         )
     found: dict[str, Any] = {
-        "device": torch.cuda.get_device_name() if cuda else _processor(),
+        "device": machine("cuda" if cuda else "cpu"),
         "torch": torch.__version__,
         "encoder": encoder,
         "batch": batch,
@@ -206,12 +207,6 @@ def measure(data: Path) -> dict[str, Any]:
         found["cases"][name] = case()
         print(name, found["cases"][name], flush=True)
     return found
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    name = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), "CPU")
-    return f"{name}, {os.cpu_count()} cores"
 
 
 def write_page(results: list[dict[str, Any]], path: Path) -> None:
