@@ -86,6 +86,20 @@ def test_a_partial_graph_is_completed_by_features():
     assert (model.predict(clusters(new, seed=5)) == new).mean() > 0.95
 
 
+@pytest.mark.parametrize("bandwidth", [1.0, 5.0, 20.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_templates_are_known_to_be_of_different_classes(bandwidth, seed):
+    """Nobody was asked about two classes: one point for all rows would agree with every answer."""
+    i, j = np.triu_indices(N)
+    alike = Y[i] == Y[j]
+    graph = Graph.from_edges(i[alike], j[alike], 1.0, n=N)
+    X = clusters(seed=seed)
+    model = GraphClassifier(bandwidth=bandwidth).fit(X, graph, templates=TEMPLATES)
+    assert (model.labels_ == Y).all()
+    Z = model.embedding_.transform(X)[list(TEMPLATES.values())]
+    np.testing.assert_allclose(Z @ Z.T, np.eye(4), atol=0.3)
+
+
 def test_a_template_is_what_it_is_called():
     """A row that the graph puts elsewhere keeps the name that its user gave it."""
     graph = Graph.from_labels(np.zeros(10, dtype=int))

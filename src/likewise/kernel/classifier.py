@@ -33,7 +33,8 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
 
     With labels y (-1: unknown), the graph is that of the labels. With a graph and one template
     row of each class, labels are recovered by ``pal`` lemma 1, :math:`Y = Z Z_{templates}^\top`,
-    and the head is fitted to those.
+    and the head is fitted to those. That templates are of different classes is known, too: without
+    it, answers that are all "alike" would be met best by one point for everything.
 
     Args:
         n_components: of the embedding; default: the number of classes.
@@ -111,7 +112,7 @@ class GraphClassifier(ClassifierMixin, KernelEstimator):  # type: ignore[misc]
         if isinstance(y, Graph) or templates is not None:
             graph = as_graph(y, len(rows))
             classes, places = _templates(templates, len(rows))
-            self._fit_embedding(rows, graph, len(classes))
+            self._fit_embedding(rows, graph + _set_apart(places, len(rows)), len(classes))
             Z = self.embedding_.transform(rows)
             scores = labels_from_templates(Z, places)
             codes = np.where(np.any(Z != 0, axis=1), scores.argmax(axis=1), -1)
@@ -204,6 +205,12 @@ def _templates(
         classes = np.empty(len(names), dtype=object)
         classes[:] = names
     return classes, places
+
+
+def _set_apart(places: NDArray[np.int64], n: int) -> Graph:
+    """A known 0 for every pair of templates."""
+    one, other = np.triu_indices(len(places), 1)
+    return Graph.from_edges(places[one], places[other], 0.0, n=n)
 
 
 def on_simplex(scores: Matrix) -> NDArray[np.float64]:
