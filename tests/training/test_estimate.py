@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -86,6 +89,23 @@ def test_several_crops_of_a_sample():
     model(torch.zeros(1, 6))
     crops = [torch.zeros(4, 6), torch.zeros(6, 6)]
     assert estimate_activations(model, crops, 100, samples=2) == 100 * 5 * 6 * 4
+
+
+def test_nothing_is_held_afterwards():
+    """ReLU saves its own output, which a ring of tensors could keep for good."""
+    seen = []
+
+    class Watched(nn.ReLU):
+        def forward(self, x):
+            found = super().forward(x)
+            seen.append(weakref.ref(found))
+            return found
+
+    model = nn.Sequential(nn.Linear(4, 4), Watched(), nn.Linear(4, 2), Watched())
+    estimate_activations(model, torch.rand(4, 4), 8)
+    gc.collect()
+    assert len(seen) == 4
+    assert [output() for output in seen] == [None] * 4
 
 
 def test_nothing_is_changed():

@@ -59,13 +59,14 @@ def _kept(module: nn.Module, inputs: list[Tensor], autocast: torch.dtype | None)
     }
     storages: dict[int, torch.UntypedStorage] = {}
 
-    def pack(tensor: Tensor) -> Tensor:
+    def pack(tensor: Tensor) -> None:
+        # What is returned is saved in the tensor's place. A tensor that is itself the output of a
+        # step would hold that step, which holds it: nothing frees such a ring.
         if tensor.layout == torch.strided:
             storage = tensor.untyped_storage()
             if storage.data_ptr() not in own:
                 # Kept until the end: a place that is freed is given to another tensor.
                 storages[storage.data_ptr()] = storage
-        return tensor
 
     device = inputs[0].device
     cast: Any = nullcontext()
@@ -75,11 +76,15 @@ def _kept(module: nn.Module, inputs: list[Tensor], autocast: torch.dtype | None)
         _unchanged(module, device),
         torch.enable_grad(),
         cast,
-        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+        torch.autograd.graph.saved_tensors_hooks(pack, _no_backward),
     ):
         outputs = [module(rows) for rows in inputs]
     del outputs
     return sum(storage.nbytes() for storage in storages.values())
+
+
+def _no_backward(_: None) -> Tensor:
+    raise RuntimeError("a forward whose activations are counted has no backward")
 
 
 @contextmanager
