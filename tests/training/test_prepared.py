@@ -123,3 +123,11 @@ def test_fields_without_a_base_are_over_the_views_of_the_recipe(tmp_path: Path) 
         for views in ({"rotation": 10}, {"base": "byol", "rotation": 10})
     )
     assert one == two and one.uses("blur") and one.rotation == 10
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_that_compiling_is_not_in_the_estimate_is_said(
+    compiles: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepared(pictures(16), tmp_path / "run", compile=compiles)
+    assert ("Compiling, before the first step, comes on top" in capsys.readouterr().err) is compiles

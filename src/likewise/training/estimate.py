@@ -54,6 +54,11 @@ class Estimate:
         return self.bytes_available is None or self.bytes_total <= MARGIN * self.bytes_available
 
     @property
+    def leaves_half(self) -> bool:
+        """Whether it takes at most half of what is known to be free."""
+        return self.bytes_available is not None and 2 * self.bytes_total <= self.bytes_available
+
+    @property
     def largest_batch(self) -> int | None:
         """The batch that would fit with the same model and data (0: none); None: not known."""
         if not self.batch_size or not self.bytes_activations or self.bytes_available is None:

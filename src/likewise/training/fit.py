@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -21,6 +22,7 @@ from likewise.runs import Preparation, Run
 from likewise.training.batches import BatchPlan
 from likewise.training.checkpoints import AtomicCheckpointIO, Checkpoints, step_of
 from likewise.training.diagnosis import Diagnosis
+from likewise.training.freed_memory import keep_freed_memory
 from likewise.training.learner import Learner
 from likewise.training.loggers import LoggerName, build_logger
 from likewise.training.machine import Machine
@@ -82,6 +84,7 @@ def fit(
     log_every: int = 20,
     loggers: Sequence[LoggerName] = ("csv",),
     resume: bool = False,
+    keep_memory: bool = False,
     console: Console | None = None,
 ) -> Outcome:
     """Train `learner`, and leave checkpoints, the encoder and logs in the run's folder.
@@ -105,6 +108,8 @@ def fit(
         log_every: steps between two looks at the loss; every epoch ends with one.
         loggers: where figures go.
         resume: go on from the run's checkpoint.
+        keep_memory: on a CPU, use the memory of a step for the next one: quicker, and up to a
+            third more is held.
         console: where progress is shown.
 
     Raises :class:`~likewise.training.stopping.Stopped` where Ctrl-C or SIGTERM came, once the step
@@ -178,8 +183,11 @@ def fit(
         num_sanity_val_steps=0,
         log_every_n_steps=log_every,
     )
+    memory = keep_freed_memory() if keep_memory else nullcontext()
     try:
-        trainer.fit(module, ckpt_path=str(run.checkpoint) if begun else None, weights_only=False)
+        with memory:
+            checkpoint = str(run.checkpoint) if begun else None
+            trainer.fit(module, ckpt_path=checkpoint, weights_only=False)
     except ValueError as error:
         if trainer.global_step == 0:
             raise FirstStepError(str(error)) from error

@@ -30,6 +30,8 @@ from likewise.training.processes import is_first_process, own_device
 from likewise.training.rehearsal import rehearse
 from likewise.training.stopping import Stopped
 
+COMPILING = " Compiling, before the first step, comes on top: on a CPU often minutes."
+
 
 @dataclass
 class Prepared:
@@ -52,6 +54,8 @@ class Prepared:
     console: Console
     given_data: bool
     given_graph: bool
+    keep_memory: bool = False
+    """Whether what a step frees stays with the process: :meth:`announce` sees if there is room."""
 
     @property
     def data(self) -> str:
@@ -101,7 +105,7 @@ class Prepared:
             f"{self.plan.batch_size} x {self.views.n_views} views ({self.plan.reason}), "
             f"{count(self.optimization.epochs, 'epoch')}, {count(steps, 'step')}"
             + (f", of which {first:,} are done" if first else ""),
-            estimate.text(),
+            estimate.text() + (COMPILING if machine.compile else ""),
             sep="\n",
             soft_wrap=True,
             highlight=False,
@@ -109,6 +113,8 @@ class Prepared:
         )
         if not estimate.fits and not config["force"]:
             raise ValueError(f"{estimate.text()} --force trains all the same.")
+        alone = machine.devices * machine.nodes == 1
+        self.keep_memory = machine.device == "cpu" and alone and estimate.leaves_half
 
     def train(self) -> Run:
         """Train, and leave the run's folder behind."""
@@ -168,6 +174,7 @@ class Prepared:
             log_every=self.config["log_every"],
             loggers=self.config["logger"],
             resume=self.resume,
+            keep_memory=self.keep_memory,
             console=self.console,
         )
 
