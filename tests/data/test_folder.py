@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from likewise.data import BrokenImage, FolderSource, open_source
+from likewise.data.folder import holds_images
 from tests.data import contract
 from tests.data.pictures import pixels, write
 
@@ -47,6 +48,20 @@ def test_passes_over_what_is_no_image(tmp_path):
     (tmp_path / "notes.txt").write_text("no image")
     os.mkfifo(tmp_path / "pipe.png")  # to open it would wait for ever
     assert FolderSource(tmp_path).keys == ["a.png"]
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "tiff", "webp"])
+def test_a_name_without_an_extension_says_nothing(kind, tmp_path):
+    named = write(tmp_path / f"a.{kind}", 1)
+    named.rename(tmp_path / "0f3a")
+    write(tmp_path / "b.png", 2)
+    (tmp_path / "README").write_text("RIFF, GIF and JPEG are formats")
+    (tmp_path / "empty").touch()
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    source = FolderSource(tmp_path)
+    assert source.keys == ["0f3a", "b.png"]
+    assert source.read(0).shape == source.read(1).shape
+    assert holds_images(tmp_path)
 
 
 def test_counts_images_of_kinds_that_are_not_read(tmp_path):

@@ -18,7 +18,11 @@ EXTENSIONS = frozenset(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
     + (".ppm", ".pgm", ".pbm", ".pnm", ".jp2", ".avif", ".tga")
 )
-"""What is taken for an image; other files are passed over."""
+"""What is taken for an image by its name. A file without an extension is looked into, and others
+are passed over."""
+
+BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n", b"GIF8", b"II*\x00", b"MM\x00*")
+"""Of a file that holds a JPEG, PNG, GIF or TIFF image; WebP has its name behind a length."""
 
 NOT_READ = frozenset(
     (".heic", ".heif", ".hif", ".jxl", ".svg", ".psd", ".xcf", ".ai", ".eps", ".exr", ".hdr")
@@ -35,6 +39,7 @@ class FolderSource(Source):
 
     Hidden files and folders, and files that are no images by their name, are passed over; those
     that hold an image of a kind that is not read (.heic, .svg, ...) are counted in `passed_over`.
+    A name without an extension says nothing: such a file is an image if it begins like one.
     Linked folders are followed, and each folder is entered once.
 
     folder_labels: whether the first folder of a path is its label. "auto": where every image lies
@@ -47,7 +52,7 @@ class FolderSource(Source):
         if not root.is_dir():
             raise ValueError(f"{folder} is no folder: give a folder of images")
         found = sorted(_files(root), key=natural_order)
-        names = [name for name in found if _extension(name) in EXTENSIONS]
+        names = [name for name in found if _is_image(root, name)]
         kinds = Counter(_extension(name) for name in found)
         passed_over = {kind: kinds[kind] for kind in sorted(kinds) if kind in NOT_READ}
         if not names:
@@ -79,8 +84,8 @@ class FolderSource(Source):
 
 
 def holds_images(folder: Path) -> bool:
-    """Whether a file in the folder, at any depth, is an image by its name."""
-    return any(_extension(name) in EXTENSIONS for name in _files(folder))
+    """Whether there is an image in the folder, at any depth."""
+    return any(_is_image(folder, name) for name in _files(folder))
 
 
 def suggested_part(parts: Iterable[str]) -> str:
@@ -95,6 +100,21 @@ def suggested_part(parts: Iterable[str]) -> str:
 
 def _extension(name: str) -> str:
     return os.path.splitext(name)[1].lower()
+
+
+def _is_image(root: Path, name: str) -> bool:
+    """By its name, or where that has no extension by how the file begins."""
+    extension = _extension(name)
+    return extension in EXTENSIONS or (not extension and _begins_like_an_image(root / name))
+
+
+def _begins_like_an_image(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            first = opened.read(12)
+    except OSError:
+        return False
+    return first.startswith(BEGINNINGS) or (first[:4], first[8:]) == (b"RIFF", b"WEBP")
 
 
 def _parts(keys: list[str]) -> list[str]:
