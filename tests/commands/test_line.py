@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import likewise
 from likewise.commands import line, main
 from likewise.commands.errors import UsageError
+from likewise.commands.wording import ELSEWHERE, option_names
 
 
 def said_of(capsys: pytest.CaptureFixture[str], *words: object) -> list[str]:
@@ -61,6 +63,10 @@ class TestRefusals:
             ("train x --epochs many", "epochs is 'many': give a whole number"),
             ("train x --lr fast", "lr is 'fast': give a number"),
             ("train x --compile perhaps", "compile is 'perhaps': give true or false"),
+            (
+                "train x --merge-duplicates=no",
+                "--merge-duplicates is a switch: give it without 'no'",
+            ),
             ("train x --stem smal", "give auto, small or original (did you mean small?)"),
             ("export run --format tensorflow", "format is 'tensorflow': give safetensors, timm or"),
             ("answers exprot", "action is 'exprot': give export or import (did you mean export?)"),
@@ -88,6 +94,9 @@ class TestRefusals:
             ("--label_wieght=0.5", "--label-weight"),
             ("--batch", "--batch-size"),
             ("--projektor", "--projector"),
+            ("--learning-rate", "--lr"),
+            ("--learning_rate=0.1", "--lr"),
+            ("--backbone", "--encoder"),
         ],
     )
     def test_a_misspelt_option(self, given, meant, capsys):
@@ -112,6 +121,17 @@ class TestRefusals:
         said = said_of(capsys, "train", "x", "--config", tmp_path / "c.yaml")
         assert said[0].startswith("error: epocs in the config is no argument")
         assert said[0].endswith("did you mean epochs?")
+
+    def test_a_key_of_a_config_as_another_library_calls_it(self, capsys, tmp_path):
+        (tmp_path / "c.yaml").write_text("learning_rate: 0.1\n")
+        said = said_of(capsys, "train", "x", "--config", tmp_path / "c.yaml")
+        assert said[0].endswith("did you mean lr?")
+
+    def test_other_names_stand_for_arguments_that_there_are(self):
+        verbs = (likewise.train, likewise.embed, likewise.evaluate, likewise.search)
+        known = {name for verb in verbs for name in option_names(verb)}
+        assert set(ELSEWHERE.values()) <= known
+        assert not set(ELSEWHERE) & set(option_names(likewise.train))
 
     def test_arguments_of_the_objective_are_names_that_one_can_give(self, capsys, tmp_path):
         words = ["--objective", '{"temprature": 1}', "--out", tmp_path / "run", "--device=cpu"]

@@ -17,6 +17,27 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from docstring_parser import parse as parse_docstring
 
+ELSEWHERE = {
+    "learning_rate": "lr",
+    "backbone": "encoder",
+    "model": "encoder",
+    "arch": "encoder",
+    "method": "recipe",
+    "loss": "objective",
+    "temperature": "objective",
+    "augmentation": "views",
+    "transform": "views",
+    "num_workers": "workers",
+    "gpus": "devices",
+    "num_nodes": "nodes",
+    "max_epochs": "epochs",
+    "output": "out",
+    "checkpoint": "resume",
+    "top_k": "top",
+    "k": "neighbors",
+}
+"""What other programs call an argument that has another name here."""
+
 
 def plain_words(message: str, verb: str, function: Callable[..., Any]) -> str:
     """What is wrong with the call of a verb, and what to give instead.
@@ -58,6 +79,8 @@ def plain_words(message: str, verb: str, function: Callable[..., Any]) -> str:
         kind = kinds.get(name, Path if name == "config" else str)
         wish = wanted(name, kind, helps.get(name, ""))
         return f"{option(name)} stands without a value: {wish}"
+    if match := re.match(r"argument --([\w-]+): ignored explicit argument '(.*)'", message):
+        return f"{option(match[1])} is a switch: give it without {match[2]!r}, or leave it out"
     return " ".join(message.replace('Parser key "config": ', "").split())
 
 
@@ -147,8 +170,14 @@ def meant(given: str, known: Iterable[str], *, brackets: bool = False) -> str:
 
     >>> meant("--label-wieght", ["--labels", "--label-weight"])
     ': did you mean --label-weight?'
+    >>> meant("--learning-rate", ["--labels", "--lr"])
+    ': did you mean --lr?'
     """
     names = list(known)
+    here = ELSEWHERE.get(given.removeprefix("--").replace("-", "_"), "")
+    here = option(here) if given.startswith("--") else here
+    if here in names:
+        given = here
     begun = [name for name in names if given and name.startswith(given)]
     near = begun if len(begun) == 1 else difflib.get_close_matches(given, names, n=1, cutoff=0.7)
     if not near:
