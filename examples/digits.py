@@ -83,7 +83,7 @@ def draw_embedding(path: Path, test: Images, spaces: dict[str, torch.Tensor]) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("demo"))
-    parser.add_argument("--epochs", type=int, default=45)
+    parser.add_argument("--epochs", type=int, default=28)
     given = parser.parse_args()
     run_folder = given.out / "digits"
     shutil.rmtree(run_folder, ignore_errors=True)
@@ -91,12 +91,12 @@ def main() -> None:
         "digits",
         out=run_folder,
         recipe="simclr",
-        objective={"temperature": 0.2},
+        objective={"temperature": 0.1},
         projector=[64],
         optimizer="adamw",
         lr=0.01,
         weight_decay=1e-4,
-        batch_size=128,
+        batch_size=64,
         epochs=given.epochs,
         device="cpu",
         logger=["csv"],
