@@ -54,11 +54,6 @@ class Estimate:
         return self.bytes_available is None or self.bytes_total <= MARGIN * self.bytes_available
 
     @property
-    def leaves_half(self) -> bool:
-        """Whether it takes at most half of what is known to be free."""
-        return self.bytes_available is not None and 2 * self.bytes_total <= self.bytes_available
-
-    @property
     def largest_batch(self) -> int | None:
         """The batch that would fit with the same model and data (0: none); None: not known."""
         if not self.batch_size or not self.bytes_activations or self.bytes_available is None:
@@ -112,7 +107,6 @@ def estimate_memory(
     module: nn.Module,
     *,
     optimizer: str = "sgd",
-    teacher: nn.Module | None = None,
     bytes_activations: int = 0,
     bytes_data: int = 0,
     batch_size: int | None = None,
@@ -120,13 +114,12 @@ def estimate_memory(
 ) -> Estimate:
     """The memory of a run, before it starts.
 
-    Weights of the module (and of what does not learn in it, a teacher say) once, and for what
+    Weights of the module (and of what does not learn in it, such as a teacher) once, and for what
     learns the gradient and the optimiser's state as well.
 
     Args:
         module: all that is trained.
         optimizer: "sgd" and "lars" keep one number for every parameter, "adamw" two.
-        teacher: a second network that is not a part of the module.
         bytes_activations: of one batch, from :func:`estimate_activations`.
         bytes_data: images that are to be put on the device.
         batch_size: the samples in that batch.
@@ -141,8 +134,6 @@ def estimate_memory(
     learned = [parameter for parameter in module.parameters() if parameter.requires_grad]
     learned_bytes = sum(_size(parameter) for parameter in learned)
     held = [*module.parameters(), *module.buffers()]
-    if teacher is not None:
-        held += [*teacher.parameters(), *teacher.buffers()]
     # The same tensor under two names is there once.
     weights = sum({id(tensor): _size(tensor) for tensor in held}.values())
     return Estimate(

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from likewise import Graph
-from likewise.training.batches import BatchPlan, PlannedBatch
+from likewise.training.batches import BatchPlan
 
 
 class BatchPlanContract:
@@ -107,12 +107,6 @@ class BatchPlanContract:
         assert graph.n == 2 * self.batch_size and graph.samples.n == self.batch_size
         expected = plan.graph(index).dense().repeat_interleave(2, 0).repeat_interleave(2, 1)
         torch.testing.assert_close(graph.dense(), expected)
-
-    def test_planned_batches(self):
-        plan = self.make()
-        planned = list(plan.planned(0, start=1))
-        assert [batch.index.tolist() for batch in planned] == self.batches(plan, 0, 1)
-        assert isinstance(planned[0], PlannedBatch) and planned[0].graph.n == self.batch_size
 
     def test_pickled(self):
         plan = self.make()

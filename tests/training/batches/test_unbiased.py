@@ -284,10 +284,10 @@ def test_the_variance_of_few_labels_falls():
     for plan in (ShuffledBatches(graph, batch_size), GraphAwareBatches(graph, batch_size)):
         values = []
         for epoch in range(8):
-            for batch in plan.planned(epoch):
-                rows = z[batch.index]
-                own = (batch.graph.diagonal().double() * rows[:, 0].square()).sum()
-                values.append(float((rows * (batch.graph @ rows)).sum() - own))
+            for index in plan.epoch(epoch):
+                rows, among = z[index], plan.graph(index)
+                own = (among.diagonal().double() * rows[:, 0].square()).sum()
+                values.append(float((rows * (among @ rows)).sum() - own))
         means.append(np.mean(values))
         variances.append(np.var(values))
         errors.append(np.std(values) / np.sqrt(len(values)))
@@ -309,9 +309,10 @@ def test_an_objective_is_unbiased_where_it_is_a_sum_over_pairs():
     plan = GraphAwareBatches(graph, batch_size)
     values = []
     for epoch in range(60):
-        for batch in plan.planned(epoch):
-            rows = z[batch.index].reshape(-1, 3)
-            values.append(float(batch.graph.views(2).pairs(self_pairs=True).energy(rows, rows)))
+        for index in plan.epoch(epoch):
+            rows = z[index].reshape(-1, 3)
+            pairs = plan.graph(index).views(2).pairs(self_pairs=True)
+            values.append(float(pairs.energy(rows, rows)))
     error = np.std(values) / np.sqrt(len(values))
     assert abs(np.mean(values) - expected) < 4 * error
     assert error < 0.05 * expected
@@ -321,11 +322,11 @@ def test_an_objective_is_unbiased_where_it_is_a_sum_over_pairs():
 def test_objectives_take_the_graph(name):
     graph, batch_size = frequent_graphs()[name]
     plan = GraphAwareBatches(graph, batch_size)
-    batch = next(plan.planned(0))
+    among = plan.graph(next(plan.epoch(0)))
     generator = torch.Generator().manual_seed(0)
     for objective in (NTXent(), NTXent(unknown="ignore"), VICReg(), VIC2()):
         z = torch.randn(2 * batch_size, 4, generator=generator).requires_grad_()
-        objective(z, batch.graph.views(2)).backward()
+        objective(z, among.views(2)).backward()
         assert torch.isfinite(z.grad).all() and z.grad.abs().sum() > 0
 
 

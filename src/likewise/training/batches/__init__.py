@@ -9,13 +9,12 @@
 
 from likewise.training.batches.aware import GraphAwareBatches
 from likewise.training.batches.choice import plan_batches
-from likewise.training.batches.plan import BatchPlan, PlannedBatch
+from likewise.training.batches.plan import BatchPlan
 from likewise.training.batches.shuffled import ShuffledBatches
 
 __all__ = [
     "BatchPlan",
     "GraphAwareBatches",
-    "PlannedBatch",
     "ShuffledBatches",
     "plan_batches",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
@@ -14,16 +13,6 @@ from torch import Tensor
 
 from likewise.graph import Graph
 from likewise.training.batches.parts import Parts
-
-
-@dataclass(frozen=True, eq=False)
-class PlannedBatch:
-    """A batch: the samples in it, and who is alike among them."""
-
-    index: Tensor
-    """The samples of the whole batch, over all ranks; on the CPU."""
-    graph: Graph
-    """The graph over these samples, in their order (call `views(v)` on it for v views)."""
 
 
 class BatchPlan(ABC):
@@ -71,10 +60,6 @@ class BatchPlan(ABC):
         """The batches of an epoch as lists of samples, from step `start` on."""
         epoch, start = _whole("epoch", epoch, 0), _whole("start", start, 0)
         return (torch.from_numpy(index) for index in self._batches(epoch, start))
-
-    def planned(self, epoch: int, start: int = 0) -> Iterator[PlannedBatch]:
-        """The batches of an epoch with their graphs, from step `start` on."""
-        return (PlannedBatch(index, self.graph(index)) for index in self.epoch(epoch, start))
 
     def graph(self, index: Tensor) -> Graph:
         """The graph over the samples of a batch, where the plan's graph lives.
