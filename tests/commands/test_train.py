@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from PIL import Image
 
 import likewise
 from likewise.commands import main
+from likewise.commands.errors import UsageError
 from likewise.runs import Run
 from tests.training.driver import pictures
 
@@ -352,15 +354,6 @@ class TestResuming:
         assert "will not fit" in refused(capsys, "train", "--resume", copy)
         assert main(["train", "--resume", str(copy), "--force"]) == 0
 
-    def test_a_run_of_before_an_option_was_there_goes_on(self, run: Path, tmp_path: Path) -> None:
-        copy = unfinished(run, tmp_path / "run")
-        config = Run.open(copy).config
-        for option in ("known_share", "diagnose_every"):
-            config.pop(option)
-        Run.open(copy).write_config(config)
-        assert main(["train", "--resume", str(copy)]) == 0
-        assert Run.open(copy).summary["epochs"] == 2
-
     def test_other_labels_are_refused(
         self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -516,7 +509,7 @@ class TestWhatIsKnown:
         assert (out / "answers.jsonl").is_file()
         copy = unfinished(out, tmp_path / "copy")
         (copy / "answers.jsonl").unlink()
-        assert "the answers of this run are lost" in refused(capsys, "train", "--resume", copy)
+        assert "answers.jsonl is missing" in refused(capsys, "train", "--resume", copy)
 
     @pytest.mark.parametrize("more", [['--objective={"temprature": 1}'], ["--lr=1"]])
     def test_what_is_refused_leaves_no_folder(
@@ -705,6 +698,25 @@ class TestBadInput:
         quick = [other for other in QUICK if not other.startswith(name + "=")]
         said = refused(capsys, "train", photos, "--out", tmp_path / "run", *quick, option)
         assert expected in said
+        assert not (tmp_path / "run").exists()
+
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            ({"device": "gpu"}, "device is 'gpu': give one of 'auto', 'cpu', 'cuda'"),
+            ({"precision": "fp16"}, "precision is 'fp16': give one of"),
+            ({"sampler": "random"}, "sampler is 'random': give one of"),
+            ({"optimizer": "adam"}, "optimizer is 'adam': give one of"),
+            ({"logger": ["csv", "excel"]}, "logger is 'excel': give one of 'csv'"),
+            ({"epochs": 2.5}, "epochs is 2.5: give a whole number of at least 1"),
+            ({"batch_size": "8"}, "batch_size is '8': give a whole number of at least 2"),
+            ({"seed": True}, "seed is True: give a whole number"),
+            ({"lr": "0.1"}, "lr is '0.1': give a number"),
+        ],
+    )
+    def test_from_python_too(self, options: dict[str, Any], expected: str, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match=re.escape(expected)):
+            likewise.train("digits", out=tmp_path / "run", **options)
         assert not (tmp_path / "run").exists()
 
     @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def asked(name: Any, run: Run, resumed_at: int | None) -> dict[str, Any]:
-    logger: Any = build_logger(name, run, resumed_at)
+    logger: Any = build_logger(name, run, resumed_at, first=True)
     return dict(logger.asked)
 
 

@@ -15,7 +15,9 @@ import pytest
 import torch
 from torch import nn
 
+import likewise
 from likewise import Graph
+from likewise.commands.errors import UsageError
 from likewise.models import build_encoder, convert_batch_norm
 from likewise.training import RECIPES, Learner, recipe
 from likewise.training.choices import join_torchrun
@@ -193,8 +195,23 @@ def test_who_speaks_and_which_device_is_whose(
         monkeypatch.delenv(name, raising=False)
     for name, value in told.items():
         monkeypatch.setenv(name, value)
-    assert is_first_process() == first
-    assert own_device(Machine(device="cuda")).index == device
+    assert is_first_process(8) == first
+    assert own_device(Machine(device="cuda", devices=2, nodes=4)).index == device
+    # One that trains alone is the first, wherever it stands in a cluster's numbers.
+    assert is_first_process(1)
+    assert own_device(Machine(device="cuda")).index == 0
+
+
+def test_a_training_alone_leaves_its_run_whatever_the_cluster_calls_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODE_RANK", "1")
+    run = tmp_path / "run"
+    few = {"encoder": "tiny", "device": "cpu", "batch_size": 16, "epochs": 1, "logger": "csv"}
+    likewise.train(pictures(32), out=run, **few)
+    assert {"config.yaml", "data.json", "summary.json"} <= {file.name for file in run.iterdir()}
+    with pytest.raises(UsageError, match="is not empty"):
+        likewise.train(pictures(32), out=run, **few)
 
 
 def test_torchrun_and_the_arguments_have_to_agree(monkeypatch: pytest.MonkeyPatch) -> None:

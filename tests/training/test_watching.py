@@ -16,17 +16,22 @@ from rich.console import Console
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import likewise
-import likewise.objectives
 from likewise import Graph
 from likewise.data import Images, StreamedImages, open_source
 from likewise.diagnostics import gather_evidence, verdict
 from likewise.models import build_encoder
 from likewise.runs import Preparation
-from likewise.training import RECIPES, Learner, recipe
-from likewise.training.advice import HOLDS_APART, WITH_SPREAD, collapse_advice
+from likewise.training import RECIPES, Learner, Recipe, recipe
+from likewise.training.advice import (
+    HOLDS_MORE_APART,
+    HOLDS_NOTHING_APART,
+    WITH_SPREAD,
+    collapse_advice,
+)
 from likewise.training.images import watched
 from likewise.training.module import Optimization
 from likewise.training.monitor import Monitor
+from likewise.training.named_objective import objective_class
 from likewise.training.progress import ProgressLine
 from tests.training.driver import pictures
 
@@ -238,13 +243,9 @@ def scroll_back(written: str) -> list[str]:
 def test_advice_suits_the_recipe_and_agrees_with_the_verdict(name: str) -> None:
     method = recipe(name)
     full, part = (collapse_advice(method, full=full) for full in (True, False))
-    term = HOLDS_APART.get(method.objective)
-    if term is not None:
-        # What is named is an argument of the loss in use.
-        assert (
-            term[1] in inspect.signature(getattr(likewise.objectives, method.objective)).parameters
-        )
-        assert term[1] in full and term[1] in part
+    if method.objective in HOLDS_MORE_APART:
+        argument = HOLDS_MORE_APART[method.objective][1]
+        assert argument in full and argument in part
     # Another recipe only where nothing in this one's loss holds images apart.
     alone = method.objective in ("NegativeCosine", "BYOLRegression", "ClassRegression")
     assert ("recipe" in full) == ("recipe" in part) == alone
@@ -266,7 +267,22 @@ def test_advice_suits_the_recipe_and_agrees_with_the_verdict(name: str) -> None:
         for ours, theirs in shared:
             assert ours in advice and theirs in remedies
         assert "stronger" not in advice and "stronger" not in remedies
-    assert set(RECIPES[other].objective for other in WITH_SPREAD) <= set(HOLDS_APART)
+    assert set(RECIPES[other].objective for other in WITH_SPREAD) <= set(HOLDS_MORE_APART)
+
+
+def test_advice_names_arguments_that_the_objective_has() -> None:
+    for name, (_, argument) in HOLDS_MORE_APART.items():
+        kind = objective_class(name)
+        assert argument in inspect.signature(kind).parameters
+    for name in HOLDS_NOTHING_APART:
+        assert objective_class(name).__name__ not in HOLDS_MORE_APART
+
+
+def test_advice_for_a_loss_of_ones_own_choice_claims_nothing_about_it() -> None:
+    mine = Recipe(title="Mine", paper="ours", objective="MaximalCodingRateReduction")
+    assert collapse_advice(mine, full=True) == "Try a lower learning rate."
+    few = collapse_advice(mine, full=False)
+    assert few == "Try a larger batch, weaker augmentation, or more epochs."
 
 
 def test_a_healthy_encoder_is_not_warned_of() -> None:

@@ -37,7 +37,7 @@ def going_on(train: Callable[P, Run]) -> Callable[P, Run]:
             raise UsageError(str(error)) from error
         if not is_finished(run):
             return train(*args, **kwargs)
-        if is_first_process():
+        if is_first_process(run.config["devices"] * run.config["nodes"]):
             print(f"{run.path} is finished already: nothing is changed", file=sys.stderr)
         return run
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from likewise.training.recipe import Recipe
 
-HOLDS_APART: dict[str, tuple[str, str] | None] = {
+HOLDS_MORE_APART = {
     "NTXent": ("a lower", "temperature"),
     "DecoupledContrastive": ("a lower", "temperature"),
+    "InfoNCE": ("a larger", "inverse_temperature"),
     "BalancedContrastive": ("a larger", "weight"),
     "GeneralizedNTXent": ("a larger", "weight"),
     "VICReg": ("a larger", "covariance_weight"),
     "BarlowTwins": ("a larger", "off_diagonal_weight"),
-    "SpectralContrastive": None,
-    "WhiteningMSE": None,
     "SwAV": ("a smaller", "epsilon"),
     "TotalCodingRate": ("a smaller", "invariance_weight"),
     "EMPSSL": ("a smaller", "invariance_weight"),
@@ -23,8 +22,10 @@ HOLDS_APART: dict[str, tuple[str, str] | None] = {
     "CorInfoMax": ("a smaller", "invariance_weight"),
     "MatrixSSL": ("a smaller", "alignment_weight"),
 }
-"""Objectives that hold embeddings apart by themselves, and which argument makes them do so more
-(None: no argument does). Those of BYOL, SimSiam and of regression on labels do not."""
+"""Of objectives that hold embeddings apart by themselves: which argument makes them do so more."""
+
+HOLDS_NOTHING_APART = ("BYOLRegression", "NegativeCosine", "ClassRegression", "MatrixAlignment")
+"""Objectives that only bring together: something else has to keep embeddings from one point."""
 
 WITH_SPREAD = ("simclr", "vicreg")
 """Recipes to point to where nothing in the loss holds embeddings apart."""
@@ -43,11 +44,12 @@ def collapse_advice(recipe: Recipe, *, full: bool) -> str:
     >>> print(collapse_advice(RECIPES["byol"], full=True))
     Try a lower learning rate, or a recipe whose loss holds images apart (simclr, vicreg).
     """
-    if recipe.objective not in HOLDS_APART:
+    own = []
+    if recipe.objective in HOLDS_NOTHING_APART:
         own = [f"a recipe whose loss holds images apart ({', '.join(WITH_SPREAD)})"]
-    else:
-        term = HOLDS_APART[recipe.objective]
-        own = [] if term is None else [f"{term[0]} {term[1]} (--objective)"]
+    elif recipe.objective in HOLDS_MORE_APART:
+        direction, argument = HOLDS_MORE_APART[recipe.objective]
+        own = [f"{direction} {argument} (--objective)"]
     if full:
         ways = ["a lower learning rate", *own]
     else:

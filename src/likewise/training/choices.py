@@ -7,7 +7,8 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, get_args
 
 import torch
 from rich.console import Console
@@ -15,9 +16,11 @@ from rich.console import Console
 from likewise.data import Source, usual_size
 from likewise.data.views import Policy, find_policy, plain_policy
 from likewise.data.views.policies import LARGE_IMAGE
-from likewise.optimizers import scaled_lr
+from likewise.objectives.base import one_of
+from likewise.optimizers import OptimizerName, scaled_lr
 from likewise.training.batches.choice import Sampler
-from likewise.training.machine import Machine
+from likewise.training.loggers import LoggerName
+from likewise.training.machine import Machine, Precision
 from likewise.training.module import Optimization
 from likewise.training.recipe import Recipe
 
@@ -26,11 +29,39 @@ SMALL = 96
 
 
 ALWAYS = ("epochs", "batch_size", "devices", "nodes", "log_every", "seed")
-"""Numbers that have no choice of ours behind them."""
+"""Numbers that have to be there: nothing is chosen in their place."""
+
+CHOICES = {
+    "device": ("auto", "cpu", "cuda"),
+    "precision": ("auto", *get_args(Precision)),
+    "sampler": get_args(Sampler),
+    "optimizer": get_args(OptimizerName),
+}
+
+
+def check_choices(config: dict[str, Any]) -> None:
+    """Refuse names that stand for nothing: the command line looks at them itself, Python does not.
+
+    >>> check_choices({"device": "gpu"})
+    Traceback (most recent call last):
+    ValueError: device is 'gpu': give one of 'auto', 'cpu', 'cuda'
+    """
+    for name, known in CHOICES.items():
+        if (given := config[name]) is not None:
+            one_of(name, given, known)
+    if isinstance(config["logger"], str):
+        config["logger"] = [config["logger"]]
+    for name in config["logger"] or ():
+        one_of("logger", name, get_args(LoggerName))
 
 
 def check_numbers(config: dict[str, Any]) -> None:
     """Refuse numbers without a meaning, before anything is opened."""
+    for name in ("lr", "weight_decay", "label_weight", "label_share", "known_share",
+                 "warmup_epochs", "checkpoint_minutes"):  # fmt: skip
+        value = config[name]
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+            raise ValueError(f"{name} is {value!r}: give a number")
     least = {
         "epochs": 1,
         "batch_size": 2,
@@ -51,7 +82,11 @@ def check_numbers(config: dict[str, Any]) -> None:
         value = config[name]
         if value is None and name in ALWAYS:
             raise ValueError(f"{name} is empty: give a number of at least {lowest}")
-        if value is not None and value < lowest:
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise ValueError(f"{name} is {value!r}: give a whole number of at least {lowest}")
+        if value < lowest:
             raise ValueError(f"{name} is {value}: give at least {lowest}")
     if config["lr"] is not None and config["lr"] <= 0:
         raise ValueError(f"lr is {config['lr']}: give a number above 0")
@@ -166,7 +201,7 @@ def check_parts(config: dict[str, Any], machine: Machine, n: int) -> None:
     if part is None:
         return
     policy = find_policy(config["views"], config["image_size"])
-    samples = min(config["batch_size"], n) // (machine.devices * machine.nodes)
+    samples = min(config["batch_size"], n) // machine.processes
     for views in filter(None, (config["n_views"], policy.local_views)):
         rows = samples * views
         if part < 2 or rows % part == 1:
@@ -288,7 +323,7 @@ def choose_sampler(method: Recipe, config: dict[str, Any]) -> Sampler:
 
 def cut_batch(config: dict[str, Any], n: int, machine: Machine, console: Console) -> None:
     """A batch of more than the n images becomes one of all, or nearly all; it is said."""
-    processes = machine.devices * machine.nodes
+    processes = machine.processes
     if n < config["batch_size"]:
         config["batch_size"] = n - n % processes
         if config["batch_size"] < 2 * processes:

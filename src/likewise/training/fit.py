@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -22,12 +19,12 @@ from likewise.runs import Preparation, Run
 from likewise.training.batches import BatchPlan
 from likewise.training.checkpoints import AtomicCheckpointIO, Checkpoints, step_of
 from likewise.training.diagnosis import Diagnosis
-from likewise.training.freed_memory import keep_freed_memory
 from likewise.training.learner import Learner
 from likewise.training.loggers import LoggerName, build_logger
 from likewise.training.machine import Machine
 from likewise.training.module import Optimization, TrainingModule
 from likewise.training.monitor import Monitor
+from likewise.training.processes import is_first_process
 from likewise.training.progress import ProgressLine
 from likewise.training.stopping import CheckpointWritten, Stopped, StopSignals
 from likewise.training.stopwatch import Stopwatch
@@ -36,7 +33,7 @@ _PRECISIONS: dict[str, Any] = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-
 
 
 class FirstStepError(ValueError):
-    """Not even the first step of a training could be taken: something about it cannot be."""
+    """Not even the first step of a training could be taken: its arguments do not go together."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Outcome:
     epoch_images: int
     epoch_seconds: list[float]
     signal: int = 0
-    """What asked it to stop when only the last step was left; 0: nothing did."""
+    """The signal that came during the last step, if one did; else 0."""
 
     @property
     def images_per_second(self) -> float:
@@ -75,17 +72,16 @@ def fit(
     preparation: Preparation,
     sample: Images,
     machine: Machine,
-    seed: int = 0,
-    monitor_every: int = 1,
-    diagnose_every: int = 0,
-    diagnose_share: float | None = None,
-    checkpoint_minutes: float = 5.0,
-    checkpoint_steps: int | None = None,
-    log_every: int = 20,
-    loggers: Sequence[LoggerName] = ("csv",),
-    resume: bool = False,
-    keep_memory: bool = False,
-    console: Console | None = None,
+    seed: int,
+    monitor_every: int,
+    diagnose_every: int,
+    diagnose_share: float | None,
+    checkpoint_minutes: float,
+    checkpoint_steps: int | None,
+    log_every: int,
+    loggers: Sequence[LoggerName],
+    resume: bool,
+    console: Console,
 ) -> Outcome:
     """Train `learner`, and leave checkpoints, the encoder and logs in the run's folder.
 
@@ -108,20 +104,14 @@ def fit(
         log_every: steps between two looks at the loss; every epoch ends with one.
         loggers: where figures go.
         resume: go on from the run's checkpoint.
-        keep_memory: on a CPU, use the memory of a step for the next one: quicker, and up to a
-            third more is held.
         console: where progress is shown.
 
     Raises :class:`~likewise.training.stopping.Stopped` where Ctrl-C or SIGTERM came, once the step
     is done and a checkpoint is written.
     """
-    console = console or Console(stderr=True)
-    several = machine.devices * machine.nodes > 1
+    several = machine.processes > 1
     if several:
         convert_batch_norm(learner)
-    if machine.device == "cuda":
-        torch.set_float32_matmul_precision("high")
-        torch.backends.cudnn.benchmark = not machine.deterministic
     learner = learner.to(memory_format=torch.channels_last)
     module = TrainingModule(
         learner,
@@ -158,11 +148,11 @@ def fit(
         every_steps=checkpoint_steps,
         signals=signals,
     )
-    _quiet()
     if resume:
         remove_leftovers(run.checkpoint)
     begun = resume and run.checkpoint.is_file()
-    first = step_of(run.checkpoint) if begun else 0
+    first_step = step_of(run.checkpoint) if begun else 0
+    writes = is_first_process(machine.processes)
     stopwatch = Stopwatch()
     trainer = L.Trainer(
         accelerator="gpu" if machine.device == "cuda" else "cpu",
@@ -173,7 +163,9 @@ def fit(
         max_epochs=optimization.epochs,
         use_distributed_sampler=False,
         reload_dataloaders_every_n_epochs=1,
-        logger=[build_logger(name, run, first if begun else None) for name in loggers],
+        logger=[
+            build_logger(name, run, first_step if begun else None, first=writes) for name in loggers
+        ],
         callbacks=[monitor, diagnosis, line, keeper, signals, stopwatch],
         plugins=[AtomicCheckpointIO()],
         deterministic=machine.deterministic,
@@ -183,11 +175,8 @@ def fit(
         num_sanity_val_steps=0,
         log_every_n_steps=log_every,
     )
-    memory = keep_freed_memory() if keep_memory else nullcontext()
     try:
-        with memory:
-            checkpoint = str(run.checkpoint) if begun else None
-            trainer.fit(module, ckpt_path=checkpoint, weights_only=False)
+        trainer.fit(module, ckpt_path=str(run.checkpoint) if begun else None, weights_only=False)
     except ValueError as error:
         if trainer.global_step == 0:
             raise FirstStepError(str(error)) from error
@@ -206,7 +195,7 @@ def fit(
     if trainer.is_global_zero:
         # A run that was killed between its last checkpoint and this file has no step left to do.
         write_encoder(module)
-    timed_steps = trainer.global_step - (0 if stopwatch.has_gone_on else first)
+    timed_steps = trainer.global_step - (0 if stopwatch.has_gone_on else first_step)
     return Outcome(
         seconds=seconds,
         images=timed_steps * plan.batch_size * views.n_views,
@@ -222,12 +211,3 @@ def remove_leftovers(path: Path) -> None:
     """Remove what a run that was killed in the middle of a write has left beside `path`."""
     for left in path.parent.glob(f".{path.name}.*"):
         left.unlink(missing_ok=True)
-
-
-def _quiet() -> None:
-    """Lightning's advice is for those who write a Trainer by hand."""
-    for room in ("pytorch", "fabric"):
-        logging.getLogger(f"lightning.{room}").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module="lightning")
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    warnings.filterwarnings("ignore", message=".*lr_scheduler.step.*")

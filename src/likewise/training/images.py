@@ -33,7 +33,7 @@ def open_images(
     else:
         with _decoding(console) as progress:
             images = load_images(source, canvas, progress=progress)
-    if is_first_process():
+    if is_first_process(machine.processes):
         say_broken(images.broken, console)
     return images
 
@@ -43,7 +43,7 @@ def _fit(n: int, canvas: int, machine: Machine) -> bool:
 
     Each process decodes into memory of its own, from where a GPU gets them.
     """
-    several = machine.devices * machine.nodes > 1
+    several = machine.processes > 1
     return fits_in_memory(n, canvas, copies=machine.devices, of_all=several) and (
         machine.device == "cpu" or fits_in_memory(n, canvas, own_device(machine), of_all=several)
     )

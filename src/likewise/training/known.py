@@ -28,7 +28,7 @@ ANSWERS = "answers.jsonl"
 """The answers that a run was trained on, in its folder: whoever resumes it trains on the same."""
 
 MOST = 0.99
-"""Of the label weight by default: however little is known, views keep a part."""
+"""The largest label weight by default: however little is known, the views keep some weight."""
 
 MOST_SHUFFLED = 0.5
 """The same where known pairs are not brought together: with more, views of unlabelled images, which
@@ -84,7 +84,7 @@ def known_graph(
         graph_of_answers: reads a project of answers; see :func:`likewise.training.session.prepare`.
         resume: whether the run goes on, with the answers that it began with.
     """
-    if config.get("answers") is not None:
+    if config["answers"] is not None:
         _check_answers(graph, method, config)
         assert graph_of_answers is not None
         return _answered(source, images, config, run, graph_of_answers, resume)
@@ -179,8 +179,10 @@ def _answered(
     project, kept = config["answers"], run.path / ANSWERS
     snapshot = None
     if resume and not kept.is_file():
-        raise ValueError(f"{kept} is not there: the answers of this run are lost")
-    if resume or not is_first_process():
+        raise ValueError(
+            f"{kept} is missing, so that this run cannot go on: put it back, or start a new run"
+        )
+    if resume or not is_first_process(config["devices"] * config["nodes"]):
         said, about, elsewhere = graph_of_answers(source, project, kept, take=False)
     else:
         # Into a folder of its own: that of the run is made when everything has been checked.

@@ -11,7 +11,6 @@ from likewise.runs import Run
 from likewise.runs.cache import distinct_name
 from likewise.runs.files import write_atomically
 from likewise.training.metrics import MetricsFile
-from likewise.training.processes import is_first_process
 
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 
@@ -19,13 +18,14 @@ MLFLOW_RUN = "mlflow-run"
 """A file of the run: what MLflow calls it, so that a resumed run goes on with the same curves."""
 
 
-def build_logger(name: LoggerName, run: Run, resumed_at: int | None) -> Logger:
+def build_logger(name: LoggerName, run: Run, resumed_at: int | None, *, first: bool) -> Logger:
     """Lightning's logger of that name.
 
     Args:
         name: of the logger.
         run: whose figures they are.
         resumed_at: the step that a resumed run starts from; None for a new run.
+        first: whether this process is the one that writes.
     """
     from lightning.pytorch import loggers
 
@@ -42,10 +42,10 @@ def build_logger(name: LoggerName, run: Run, resumed_at: int | None) -> Logger:
             id=distinct_name(title, str(run.path)),
             resume=None if resumed_at is None else "allow",
         )
-    return _mlflow(run, resumed_at)
+    return _mlflow(run, resumed_at, first=first)
 
 
-def _mlflow(run: Run, resumed_at: int | None) -> Logger:
+def _mlflow(run: Run, resumed_at: int | None, *, first: bool) -> Logger:
     from lightning.pytorch import loggers
 
     kept = run.path / MLFLOW_RUN
@@ -57,7 +57,7 @@ def _mlflow(run: Run, resumed_at: int | None) -> Logger:
         tracking_uri=os.environ.get("MLFLOW_TRACKING_URI", f"sqlite:///{run.path / 'mlflow.db'}"),
         run_id=kept.read_text().strip() if known else None,
     )
-    if is_first_process() and not known:
+    if first and not known:
         with write_atomically(kept) as aside:
             aside.write_text(f"{logger.run_id}\n")
     return logger

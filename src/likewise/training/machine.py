@@ -29,3 +29,8 @@ class Machine:
     compile: bool = False
     workers: int = 0
     deterministic: bool = False
+
+    @property
+    def processes(self) -> int:
+        """How many processes train together, on all machines."""
+        return self.devices * self.nodes

@@ -29,8 +29,8 @@ def with_twins(
     alike to its twins as it is to its own views. They are those of a file that `likewise
     duplicates` wrote, or are found by the pixels.
     """
-    file = config.get("duplicates")
-    if not (config.get("merge_duplicates") or file):
+    file = config["duplicates"]
+    if not (config["merge_duplicates"] or file):
         return known
     if method.needs_labels:
         raise ValueError(

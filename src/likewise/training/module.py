@@ -76,10 +76,10 @@ class TrainingModule(L.LightningModule):
         plan: BatchPlan,
         optimization: Optimization,
         *,
-        seed: int = 0,
-        workers: int = 0,
-        log_every: int = 20,
-        compile: bool = False,
+        seed: int,
+        workers: int,
+        log_every: int,
+        compile: bool,
     ) -> None:
         super().__init__()
         self.learner = learner
@@ -215,8 +215,8 @@ class TrainingModule(L.LightningModule):
         checkpoint[_LAST] = dict(self.last)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Take them up again; checkpoints of before have none."""
-        self.last = dict(checkpoint.get(_LAST, {}))
+        """Take them up again."""
+        self.last = dict(checkpoint[_LAST])
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """A step, after which the teacher follows: before a checkpoint can be written."""

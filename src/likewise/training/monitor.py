@@ -63,7 +63,7 @@ class Monitor(L.Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take it up again."""
         self.history, self._warned = list(state_dict["history"]), state_dict["warned"]
-        self._seen = state_dict.get("seen", False)  # checkpoints of before have none
+        self._seen = state_dict["seen"]
         if self.history:
             seen = self.history[-1]
             self.last = {name: value for name, value in seen.items() if name != "epoch"}

@@ -28,6 +28,7 @@ from likewise.training.machine import Machine
 from likewise.training.module import Optimization
 from likewise.training.processes import is_first_process, own_device
 from likewise.training.rehearsal import rehearse
+from likewise.training.settings import training_settings
 from likewise.training.stopping import Stopped
 
 COMPILING = " Compiling, before the first step, comes on top: on a CPU often minutes."
@@ -54,8 +55,11 @@ class Prepared:
     console: Console
     given_data: bool
     given_graph: bool
-    keep_memory: bool = False
-    """Whether what a step frees stays with the process: :meth:`announce` sees if there is room."""
+
+    @property
+    def first(self) -> bool:
+        """Whether this process speaks and writes."""
+        return is_first_process(self.machine.processes)
 
     @property
     def data(self) -> str:
@@ -113,27 +117,25 @@ class Prepared:
         )
         if not estimate.fits and not config["force"]:
             raise ValueError(f"{estimate.text()} --force trains all the same.")
-        alone = machine.devices * machine.nodes == 1
-        self.keep_memory = machine.device == "cpu" and alone and estimate.leaves_half
 
     def train(self) -> Run:
         """Train, and leave the run's folder behind."""
-        if is_first_process() and not self.resume:
+        if self.first and not self.resume:
             self._begin()
         try:
             outcome = self._fit()
         except KeyboardInterrupt as stopped:
-            if is_first_process():
+            if self.first:
                 self._say_stopped(stopped)
             raise
         except FirstStepError:
-            if is_first_process() and not self.resume:
+            if self.first and not self.resume:
                 # The folder was empty before, and nobody has use for what is in it.
                 shutil.rmtree(self.run.path, ignore_errors=True)
             raise
-        if is_first_process() and isinstance(self.images, StreamedImages):
+        if self.first and isinstance(self.images, StreamedImages):
             say_broken(self.images.broken, self.console)
-        if is_first_process():
+        if self.first:
             self.run.write_summary(self._summary(outcome))
             self.console.print(
                 f"[bold]{escape(str(self.run.path))}[/bold]: {count(outcome.images, 'view')} in "
@@ -155,28 +157,28 @@ class Prepared:
 
     def _fit(self) -> Outcome:
         diagnose_every, diagnose_share = choose_diagnose_every(self.config)
-        return fit(
-            self.learner,
-            self.images,
-            self.views,
-            self.plan,
-            self.optimization,
-            run=self.run,
-            preparation=self.preparation,
-            sample=self.sample,
-            machine=self.machine,
-            seed=self.config["seed"],
-            monitor_every=self.config["monitor_every"],
-            diagnose_every=diagnose_every,
-            diagnose_share=diagnose_share,
-            checkpoint_minutes=self.config["checkpoint_minutes"],
-            checkpoint_steps=self.config["checkpoint_steps"],
-            log_every=self.config["log_every"],
-            loggers=self.config["logger"],
-            resume=self.resume,
-            keep_memory=self.keep_memory,
-            console=self.console,
-        )
+        with training_settings(self.machine):
+            return fit(
+                self.learner,
+                self.images,
+                self.views,
+                self.plan,
+                self.optimization,
+                run=self.run,
+                preparation=self.preparation,
+                sample=self.sample,
+                machine=self.machine,
+                seed=self.config["seed"],
+                monitor_every=self.config["monitor_every"],
+                diagnose_every=diagnose_every,
+                diagnose_share=diagnose_share,
+                checkpoint_minutes=self.config["checkpoint_minutes"],
+                checkpoint_steps=self.config["checkpoint_steps"],
+                log_every=self.config["log_every"],
+                loggers=self.config["logger"],
+                resume=self.resume,
+                console=self.console,
+            )
 
     def _say_stopped(self, stopped: KeyboardInterrupt) -> None:
         if isinstance(stopped, Stopped):

@@ -48,7 +48,7 @@ def rehearse(
         machine: in which precision, and among how many processes.
         device: where to run.
     """
-    share = batch_size // (machine.devices * machine.nodes)
+    share = batch_size // machine.processes
     # In micro-batches the activations of one part are held, whatever the batch.
     held = share if learner.micro_batch is None else learner.micro_batch / views.n_views
     few = pixels[: min(REHEARSED, share)]

@@ -57,15 +57,8 @@ def resumed_config(run: Run, *, force: bool = False) -> dict[str, Any]:
     A run that was killed before its first checkpoint begins at its first step: every step is a
     function of the seed, so that it comes to the weights that it would have had.
     """
-    # Runs of before an option was there go on without it.
-    config = {
-        "diagnose_every": 0,
-        "known_share": 0.5,
-        "canvas": None,
-        **run.config,
-        "out": str(run.path),
-    }
-    return {**config, "force": force or config.get("force", False)}
+    config = run.config
+    return {**config, "out": str(run.path), "force": force or config["force"]}
 
 
 def check_same_data(run: Run, source: Source) -> None:

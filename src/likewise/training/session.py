@@ -15,6 +15,7 @@ from likewise.runs import Preparation, Run
 from likewise.runs.files import check_folder
 from likewise.training.batches import plan_batches
 from likewise.training.choices import (
+    check_choices,
     check_numbers,
     check_parts,
     choose_canvas,
@@ -67,8 +68,12 @@ def prepare(
         run = Run.open(resume)
         config = resumed_config(run, force=options.get("force", False))
     method = find_recipe(config["recipe"])
-    join_torchrun(config)
+    check_choices(config)
     check_numbers(config)
+    join_torchrun(config)
+    first = is_first_process(config["devices"] * config["nodes"])
+    if first and resume is None:
+        _check_empty(run)
     source = _open_data(data, config)
     machine = choose_machine(config)
     config["image_size"] = size = config["image_size"] or choose_size(source, machine.device)
@@ -79,7 +84,7 @@ def prepare(
     encoder = _encoder(config)
     config["canvas"] = canvas = choose_canvas(source, size, config["canvas"])
     check_parts(config, machine, len(source))
-    if config.get("answers") is None and graph is None:
+    if config["answers"] is None and graph is None:
         read_labels(source, source, method, config)  # what is wrong with them is said before
     images = open_images(source, canvas, config, machine, console)
     if resume is not None:
@@ -100,8 +105,7 @@ def prepare(
     same = fingerprint(images, known)
     if resume is not None:
         check_same_knowledge(run, same)
-    told = console if is_first_process() else None
-    alike = with_twins(known.graph, source, images, method, config, told)
+    alike = with_twins(known.graph, source, images, method, config, console if first else None)
     of_file = None if config["labels"] in (None, "source") else known.labels
     sample = watched(images, config["seed"], of_file)
     mean, std = channel_statistics(sample.pixels)
@@ -131,7 +135,7 @@ def prepare(
         given_data=data is not None and not isinstance(data, (str, Path)),
         given_graph=graph is not None,
     )
-    if is_first_process():
+    if first:
         prepared.announce()
     return prepared
 
@@ -142,12 +146,15 @@ def _new(data: Any, out: Path | None, options: dict[str, Any]) -> tuple[Run, dic
         raise ValueError("give the images to train on and --out, the folder of the run")
     run = Run(out)
     check_folder(run.path)
-    if is_first_process() and run.path.is_dir() and any(run.path.iterdir()):
+    return run, {"data": data, "out": str(out), **options}
+
+
+def _check_empty(run: Run) -> None:
+    if run.path.is_dir() and any(run.path.iterdir()):
         raise ValueError(
-            f"{out} is not empty: resume its run with `likewise train --resume {out}`, "
+            f"{run.path} is not empty: resume its run with `likewise train --resume {run.path}`, "
             "or give another --out"
         )
-    return run, {"data": data, "out": str(out), **options}
 
 
 def _open_data(data: Any, config: dict[str, Any]) -> Source:
