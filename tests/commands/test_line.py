@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import likewise
 from likewise.commands import line, main
 from likewise.commands.errors import UsageError
 from likewise.commands.wording import ELSEWHERE, option_names
@@ -65,7 +64,7 @@ class TestRefusals:
             ("train x --compile perhaps", "compile is 'perhaps': give true or false"),
             (
                 "train x --merge-duplicates=no",
-                "--merge-duplicates is a switch: give it without 'no'",
+                "--merge-duplicates is a switch and takes no value: leave out 'no', or both",
             ),
             ("train x --stem smal", "give auto, small or original (did you mean small?)"),
             ("export run --format tensorflow", "format is 'tensorflow': give safetensors, timm or"),
@@ -128,10 +127,22 @@ class TestRefusals:
         assert said[0].endswith("did you mean lr?")
 
     def test_other_names_stand_for_arguments_that_there_are(self):
-        verbs = (likewise.train, likewise.embed, likewise.evaluate, likewise.search)
-        known = {name for verb in verbs for name in option_names(verb)}
-        assert set(ELSEWHERE.values()) <= known
-        assert not set(ELSEWHERE) & set(option_names(likewise.train))
+        known = {name for verb in line.VERBS.values() for name in option_names(verb)}
+        assert {here for names in ELSEWHERE.values() for here in names} <= known
+
+    def test_where_a_name_means_something_it_is_not_led_elsewhere(self):
+        for verb in line.VERBS.values():
+            names = option_names(verb)
+            for name in set(ELSEWHERE) & set(names):
+                assert not set(ELSEWHERE[name]) & set(names)
+
+    @pytest.mark.parametrize(
+        ("verb", "given", "here"),
+        [("search", "--k", "--top"), ("evaluate", "--k", "--neighbors"),
+         ("finetune-lm", "--lr", "--learning-rate")],
+    )  # fmt: skip
+    def test_each_verb_has_its_own_word(self, verb, given, here, capsys):
+        assert f"did you mean {here}?" in said_of(capsys, verb, "x", f"{given}=1")[0]
 
     def test_arguments_of_the_objective_are_names_that_one_can_give(self, capsys, tmp_path):
         words = ["--objective", '{"temprature": 1}', "--out", tmp_path / "run", "--device=cpu"]

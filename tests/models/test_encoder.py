@@ -190,7 +190,7 @@ def test_weights_of_another_encoder_are_refused(tmp_path):
 def test_unknown_tensors_are_refused(tmp_path):
     state = peer(small=True).state_dict() | {"layer5.weight": torch.zeros(1)}
     torch.save(state, tmp_path / "weights.pt")
-    with pytest.raises(ValueError, match="the file has besides layer5.weight"):
+    with pytest.raises(ValueError, match="the file has, in addition, layer5.weight"):
         build_encoder("resnet18", pretrained=tmp_path / "weights.pt")
 
 

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from likewise.data.available import total_memory
+from likewise.training.activations import estimate_activations
 from likewise.training.estimate import (
     Estimate,
     available_memory,
-    estimate_activations,
     estimate_memory,
     in_time,
 )

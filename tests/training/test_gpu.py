@@ -42,9 +42,11 @@ def losses(run: Path) -> list[float]:
 @pytest.mark.parametrize("recipe", ["simclr", "byol"])
 def test_the_loss_falls(precision: str, compiled: bool, recipe: str, tmp_path: Path) -> None:
     options = {**QUICK, "precision": precision, "compile": compiled, "recipe": recipe}
-    run = likewise.train(pictures(96), out=tmp_path / "run", **options)
+    run = likewise.train(pictures(96), out=tmp_path / "run", log_every=1, **options)
     seen = losses(run.path)
-    assert np.isfinite(seen).all() and np.mean(seen[-3:]) < 0.7 * np.mean(seen[:3])
+    quarter = len(seen) // 4
+    assert quarter > 10 and np.isfinite(seen).all()
+    assert np.mean(seen[-quarter:]) < 0.9 * np.mean(seen[:quarter])
     weights = load_file(run.path / "encoder.safetensors")
     assert all(torch.isfinite(weight).all() for weight in weights.values())
     encoder, preparation = run.encoder("cuda")

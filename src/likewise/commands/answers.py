@@ -26,7 +26,7 @@ def answers(
         project: the file of a project (project.db), or the URL of its database.
         file: to write or to read.
         format: by default by the file's name: .jsonl, .csv, or .json (Label Studio).
-        who: said what has no author, in an import.
+        who: the author of imported answers that name none.
     """
     needs("`likewise answers`", "annotate", "sqlalchemy")
     from rich.console import Console

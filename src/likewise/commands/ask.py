@@ -49,8 +49,8 @@ def ask(
     embeddings or an encoder, questions begin with plain pixels. Ctrl-C ends it; nothing is lost.
 
     Args:
-        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
-            "digits".
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset,
+            "digits", or "fashion-mnist".
         run: a folder that `likewise train` wrote: its encoder says what may be alike.
         embeddings: a file that `likewise embed` wrote, in place of a run.
         encoder: a model of timm, or "tiny", in place of both: untrained, or --pretrained.

@@ -37,8 +37,9 @@ def classify(
 
     Args:
         run: a folder that `likewise train` wrote; or an embeddings file of `likewise embed`.
-        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
-            "digits". With an embeddings file it is only needed to show images.
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset,
+            "digits", or "fashion-mnist". With an embeddings file it is only needed to show
+            images.
         answers: a project of `likewise ask` (its file, or the URL of its database), or a file of
             answers (.jsonl).
         labels: labels of some images: a CSV file (key,label), or "source" for those that the

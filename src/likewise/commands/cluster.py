@@ -34,8 +34,9 @@ def cluster(
 
     Args:
         run: a folder that `likewise train` wrote; or an embeddings file of `likewise embed`.
-        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
-            "digits". With an embeddings file it is only needed to show images.
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset,
+            "digits", or "fashion-mnist". With an embeddings file it is only needed to show
+            images.
         k: how many clusters; by default as many as there seem to be.
         most: the largest k to consider.
         out: files to write, by their ending: .csv (key, cluster, confidence), .json, .html.

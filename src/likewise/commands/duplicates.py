@@ -36,8 +36,9 @@ def duplicates(
 
     Args:
         run: a folder that `likewise train` wrote; or an embeddings file of `likewise embed`.
-        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
-            "digits". With an embeddings file it is only needed to show images.
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset,
+            "digits", or "fashion-mnist". With an embeddings file it is only needed to show
+            images.
         strict: how much closer than its neighbours a twin has to be: smaller finds fewer.
         train_batch: the batch of the training that is spoken of.
         temperature: the temperature of that training.

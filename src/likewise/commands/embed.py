@@ -29,8 +29,8 @@ def embed(
 
     Args:
         run: a folder that `likewise train` wrote.
-        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
-            "digits".
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset,
+            "digits", or "fashion-mnist".
         out: the Parquet file to write (NAME.parquet).
         labels: a CSV file (key,label) of labels to write, in place of those that the images have.
         image_column: of Parquet files and datasets.

@@ -39,8 +39,9 @@ def search(
 
     Args:
         run: a folder that `likewise train` wrote; or an embeddings file of `likewise embed`.
-        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
-            "digits". With an embeddings file it is only needed to show images.
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset,
+            "digits", or "fashion-mnist". With an embeddings file it is only needed to show
+            images.
         query: image files, or keys of images; each is looked for by itself.
         like: files or keys that are looked for together.
         unlike: what their hits should not be like.

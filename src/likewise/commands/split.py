@@ -32,8 +32,9 @@ def split(
 
     Args:
         run: a folder that `likewise train` wrote; or an embeddings file of `likewise embed`.
-        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
-            "digits". With an embeddings file it is only needed to show images.
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset,
+            "digits", or "fashion-mnist". With an embeddings file it is only needed to show
+            images.
         test: share of the test images.
         validation: share of the validation images.
         labels: what is shared out alike: a CSV file (key,label), or "source" for the labels that

@@ -31,8 +31,9 @@ def subset(
 
     Args:
         run: a folder that `likewise train` wrote; or an embeddings file of `likewise embed`.
-        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset, or
-            "digits". With an embeddings file it is only needed to show images.
+        data: a folder of images, Parquet files, an array file, a saved Hugging Face dataset,
+            "digits", or "fashion-mnist". With an embeddings file it is only needed to show
+            images.
         size: how many images.
         method: "typical" ones stand for many others, "diverse" ones are least like each other,
             "balanced" takes as many of every class (or of every cluster, where there are no

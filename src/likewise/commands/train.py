@@ -120,8 +120,9 @@ def train(
         image_column: of Parquet files and datasets.
         label_column: of Parquet files and datasets.
         labels: put labels into the graph: "source" (folder names or column) or a CSV (key,label).
-        label_weight: w, between 0 and 1, of labels or answers. By default 1 / (1 + k), with k known
-            partners of an image in a random batch (1 for recipes that need labels).
+        label_weight: w, between 0 and 1, of labels or answers. By default 1 / (1 + k), where k is
+            how many others of a random batch are, on average, known to be alike to an image or
+            different from it (1 for recipes that need labels).
         label_share: use this share of the labels, drawn at random by the seed.
         answers: put what people answered into the graph: a project of `likewise ask` (its file,
             the URL of its database, or an export of it, .jsonl). A snapshot is kept in the run's
@@ -160,14 +161,15 @@ def train(
         stream: decode images in every epoch anew; by default only where memory is too small.
         monitor_every: epochs between two looks at rank and kNN accuracy; 0 for none.
         diagnose_every: epochs between two looks at collapse and its causes, for `likewise report`;
-            by default as often as costs about 1 %; 0 for none.
+            by default twenty times in a run, and less often where that would take more than 1 % of
+            the time; 0 for none.
         checkpoint_minutes: the least time between two checkpoints; a first one is written with the
             first epoch that ends after a minute, one when you press Ctrl-C, and one at the end.
         checkpoint_steps: a checkpoint every so many steps, whatever the time.
         log_every: steps between two looks at the loss; every epoch ends with one.
         logger: where figures go (default: csv and, where it is installed, tensorboard).
         seed: the same seed on the same machine gives the same encoder.
-        force: train even where the estimate says that memory will not do.
+        force: train even where the estimate says that memory will not suffice.
         resume: go on with the run in this folder; all other arguments come from it. What cannot be
             written down (arrays, a Source, a graph) is given again.
     """

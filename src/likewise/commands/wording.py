@@ -18,25 +18,25 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from docstring_parser import parse as parse_docstring
 
 ELSEWHERE = {
-    "learning_rate": "lr",
-    "backbone": "encoder",
-    "model": "encoder",
-    "arch": "encoder",
-    "method": "recipe",
-    "loss": "objective",
-    "temperature": "objective",
-    "augmentation": "views",
-    "transform": "views",
-    "num_workers": "workers",
-    "gpus": "devices",
-    "num_nodes": "nodes",
-    "max_epochs": "epochs",
-    "output": "out",
-    "checkpoint": "resume",
-    "top_k": "top",
-    "k": "neighbors",
+    "learning_rate": ("lr",),
+    "lr": ("learning_rate",),
+    "backbone": ("encoder",),
+    "model": ("encoder",),
+    "arch": ("encoder",),
+    "method": ("recipe",),
+    "loss": ("objective",),
+    "temperature": ("objective",),
+    "augmentation": ("views",),
+    "transform": ("views",),
+    "num_workers": ("workers",),
+    "gpus": ("devices",),
+    "num_nodes": ("nodes",),
+    "max_epochs": ("epochs",),
+    "output": ("out",),
+    "k": ("top", "neighbors"),
+    "top_k": ("top",),
 }
-"""What other programs call an argument that has another name here."""
+"""What other programs, and other verbs, call an argument that has another name here."""
 
 
 def plain_words(message: str, verb: str, function: Callable[..., Any]) -> str:
@@ -80,7 +80,8 @@ def plain_words(message: str, verb: str, function: Callable[..., Any]) -> str:
         wish = wanted(name, kind, helps.get(name, ""))
         return f"{option(name)} stands without a value: {wish}"
     if match := re.match(r"argument --([\w-]+): ignored explicit argument '(.*)'", message):
-        return f"{option(match[1])} is a switch: give it without {match[2]!r}, or leave it out"
+        switch = option(match[1])
+        return f"{switch} is a switch and takes no value: leave out {match[2]!r}, or both"
     return " ".join(message.replace('Parser key "config": ', "").split())
 
 
@@ -174,10 +175,9 @@ def meant(given: str, known: Iterable[str], *, brackets: bool = False) -> str:
     ': did you mean --lr?'
     """
     names = list(known)
-    here = ELSEWHERE.get(given.removeprefix("--").replace("-", "_"), "")
-    here = option(here) if given.startswith("--") else here
-    if here in names:
-        given = here
+    elsewhere = ELSEWHERE.get(given.removeprefix("--").replace("-", "_"), ())
+    here = [option(name) if given.startswith("--") else name for name in elsewhere]
+    given = next((name for name in here if name in names), given)
     begun = [name for name in names if given and name.startswith(given)]
     near = begun if len(begun) == 1 else difflib.get_close_matches(given, names, n=1, cutoff=0.7)
     if not near:

@@ -132,7 +132,8 @@ def _misfit(
             f"{name} is {tuple(found[name].shape)} in the file "
             f"and {tuple(wanted[name].shape)} in the encoder;"
         )
-    for what, names in (("lacks", missing), ("has besides", extra), ("has otherwise", wrong)):
+    odd = {"lacks": missing, "has, in addition,": extra, "has other shapes for": wrong}
+    for what, names in odd.items():
         if names and not (names is wrong and len(wrong) <= _SHOWN):
             shown = ", ".join(names[:_SHOWN])
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

@@ -60,8 +60,8 @@ def _kept(module: nn.Module, inputs: list[Tensor], autocast: torch.dtype | None)
     storages: dict[int, torch.UntypedStorage] = {}
 
     def pack(tensor: Tensor) -> None:
-        # What is returned is saved in the tensor's place. A tensor that is itself the output of a
-        # step would hold that step, which holds it: nothing frees such a ring.
+        # Nothing is saved in the tensor's place: its storage is counted. The tensor itself would
+        # leak where it is the output of a step: it holds that step, which would hold it.
         if tensor.layout == torch.strided:
             storage = tensor.untyped_storage()
             if storage.data_ptr() not in own:

@@ -315,10 +315,9 @@ def _usual_views(method: Recipe, config: dict[str, Any]) -> str:
 def choose_sampler(method: Recipe, config: dict[str, Any]) -> Sampler:
     """How batches are drawn; regression on labels shuffles."""
     # It takes labels as they are: weights would not be labels any more.
-    regresses = method.objective == "ClassRegression"
-    if regresses and config["sampler"] == "graph-aware":
+    if method.regresses and config["sampler"] == "graph-aware":
         raise ValueError(f"sampler is 'graph-aware', which {method.title!r} has no use for")
-    return "shuffled" if regresses else config["sampler"]
+    return "shuffled" if method.regresses else config["sampler"]
 
 
 def cut_batch(config: dict[str, Any], n: int, machine: Machine, console: Console) -> None:

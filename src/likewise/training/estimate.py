@@ -9,9 +9,6 @@ from torch import Tensor, nn
 
 from likewise.data.available import available_memory
 from likewise.data.memory import in_words
-from likewise.training.activations import estimate_activations
-
-__all__ = ["Estimate", "available_memory", "estimate_activations", "estimate_memory", "in_time"]
 
 MARGIN = 0.9
 """Of what is free, how much may be planned with: the rest is for buffers that come and go."""
@@ -120,7 +117,8 @@ def estimate_memory(
     Args:
         module: all that is trained.
         optimizer: "sgd" and "lars" keep one number for every parameter, "adamw" two.
-        bytes_activations: of one batch, from :func:`estimate_activations`.
+        bytes_activations: of one batch, from
+            :func:`~likewise.training.activations.estimate_activations`.
         bytes_data: images that are to be put on the device.
         batch_size: the samples in that batch.
         device: where the run computes.

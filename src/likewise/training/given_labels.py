@@ -114,7 +114,7 @@ def read_labels(
         values[np.setdiff1d(found, kept)] = -1
     if method.needs_labels and len(np.unique(values[values >= 0])) < 2:
         raise ValueError(f"labels: {method.title} needs at least two classes")
-    if method.objective == "ClassRegression" and config["label_weight"] not in (None, 1):
+    if method.regresses and config["label_weight"] not in (None, 1):
         raise ValueError(
             f"label_weight is {config['label_weight']}, and {method.title!r} learns labels as they "
             "are: leave it out"

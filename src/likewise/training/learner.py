@@ -76,7 +76,7 @@ class Learner(nn.Module):
         widths = list(recipe.projector if projector is None else projector)
         kind = objective_class(recipe.objective)
         wanted = inspect.signature(kind).parameters
-        if "classes" in wanted:
+        if recipe.regresses:
             if classes is None:
                 raise ValueError(
                     f"recipe {recipe.title!r} regresses on labels, and there are none: "

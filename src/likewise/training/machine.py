@@ -16,7 +16,9 @@ class Machine:
         device: "cpu" or "cuda".
         devices: how many processes of a node, one a device.
         nodes: how many machines; start the command on each (docs/training.md).
-        precision: "bf16" and "16" keep weights and all that objectives compute in float32.
+        precision: "bf16" and "16" keep weights and all that objectives compute in float32; on a
+            GPU, factors of products in float32 are rounded to TF32 while training, but for
+            similarities.
         compile: compile the networks and the augmentation.
         workers: processes that decode images which do not fit in memory.
         deterministic: refuse operations whose result differs from run to run.

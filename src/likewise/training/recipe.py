@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
+
+from likewise.training.named_objective import objective_class
 
 Teacher = Literal["none", "stopped", "momentum"]
 
@@ -66,6 +69,11 @@ class Recipe:
     dimension_power: int = 0
     needs_labels: bool = False
     remark: str = ""
+
+    @property
+    def regresses(self) -> bool:
+        """Whether labels are its targets, taken as they are, and no part of a graph."""
+        return "classes" in inspect.signature(objective_class(self.objective)).parameters
 
     @property
     def keeps_queue(self) -> bool:

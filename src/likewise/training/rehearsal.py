@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from likewise.data.views import Views
-from likewise.training.estimate import Estimate, estimate_activations, estimate_memory
+from likewise.training.activations import estimate_activations
+from likewise.training.estimate import Estimate, estimate_memory
 from likewise.training.learner import Learner
 from likewise.training.machine import Machine
 from likewise.training.module import Optimization
@@ -58,18 +59,8 @@ def rehearse(
         for crop in views(few.to(device), generator=torch.Generator(device).manual_seed(0))
     ]
     half = {"32": None, "bf16": torch.bfloat16, "16": torch.float16}[machine.precision]
-
-    class Embedding(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.student = student
-
-        def forward(self, images: Tensor) -> Tensor:
-            embedded: Tensor = self.student(images)[1]
-            return embedded
-
     activations = estimate_activations(
-        Embedding(), crops, max(1, round(held)), samples=len(few), autocast=half
+        student, crops, max(1, round(held)), samples=len(few), autocast=half
     )
     estimate = estimate_memory(
         learner,
