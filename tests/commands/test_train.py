@@ -229,6 +229,9 @@ class TestTraining:
         (run.path / "summary.json").unlink()  # as if it had been killed just before
         with pytest.raises(ValueError, match="resume it there"):
             likewise.train(resume=run.path)
+        other = likewise.Graph.identity(24) + 2 * answers
+        with pytest.raises(ValueError, match="the graph is not that of before"):
+            likewise.train(resume=run.path, graph=other)
         likewise.train(resume=run.path, graph=graph)
         assert run.summary["epochs"] == 1
         with pytest.raises(ValueError, match="graph is given"):
@@ -242,14 +245,15 @@ class TestTraining:
     ) -> None:
         more = ["--lr=1e30", "--log-every=1", "--recipe=vicreg"]
         said = refused(capsys, "train", photos, "--out", tmp_path / "r", *QUICK, *more)
-        assert "lower the learning rate" in said
+        assert "start a new run with a lower learning rate (it is 1e+30)" in said
+        assert "precision 32" not in said
 
     def test_weights_that_the_last_step_spoils_are_said_with_the_same_remedy(
         self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         more = ["--lr=1e30", "--optimizer=lars", "--epochs=1", "--batch-size=24"]
         said = refused(capsys, "train", photos, "--out", tmp_path / "r", *QUICK, *more)
-        assert "features are not finite at step 1: lower the learning rate" in said
+        assert "features are not finite at step 1: start a new run with a lower learning" in said
 
     def test_a_larger_canvas_is_kept_and_cut_from(self, photos: Path, tmp_path: Path) -> None:
         plain, wide = (
@@ -353,6 +357,19 @@ class TestResuming:
         monkeypatch.setattr("likewise.training.estimate.available_memory", lambda device: 1 << 20)
         assert "will not fit" in refused(capsys, "train", "--resume", copy)
         assert main(["train", "--resume", str(copy), "--force"]) == 0
+
+    def test_other_pixels_under_the_same_names_are_refused(self, tmp_path: Path) -> None:
+        options = {"encoder": "tiny", "epochs": 1, "batch_size": 8, "device": "cpu"}
+        run = likewise.train(pictures(24), out=tmp_path / "run", logger=["csv"], **options)
+        before = run.encoder()[1]
+        (run.path / "summary.json").unlink()
+        with pytest.raises(UsageError, match="names of before and other pixels"):
+            likewise.train(255 - pictures(24), resume=run.path)
+        likewise.train(255 - pictures(24), resume=run.path, force=True)
+        assert run.summary["epochs"] == 1
+        (run.path / "summary.json").unlink()
+        likewise.train(pictures(24), resume=run.path)
+        assert run.encoder()[1] == before
 
     def test_other_labels_are_refused(
         self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -41,3 +41,17 @@ def test_writers_that_replace_the_file_are_followed(tmp_path: Path) -> None:
         aside.unlink()
         aside.write_text("again")
     assert (tmp_path / "ours").read_text() == "again"
+
+
+def test_a_full_disk_is_an_oserror_whatever_a_library_makes_of_it(tmp_path: Path) -> None:
+    """By then the write may have given its space back: there is room."""
+    path = tmp_path / "encoder.safetensors"
+    with (
+        pytest.raises(OSError, match="No space left on device: .*encoder.safetensors"),
+        write_atomically(path) as aside,
+    ):
+        aside.write_bytes(b"half")
+        raise RuntimeError("I/O error: No space left on device (os error 28)")
+    with pytest.raises(RuntimeError, match="something else"), write_atomically(path):
+        raise RuntimeError("something else")
+    assert list(tmp_path.iterdir()) == []

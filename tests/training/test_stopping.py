@@ -301,7 +301,7 @@ def saved_at(
     )
     trainer.save_checkpoint = lambda path: found.append(trainer.global_step)
     keeper = Checkpoints(Path("nowhere"), minutes=minutes, after=lambda module: None)
-    module: Any = None
+    module: Any = SimpleNamespace(check_finite=lambda: None)
     keeper.on_train_start(trainer, module)
     for trainer.current_epoch in range(began, epochs):
         for trainer.is_last_batch in (False, True):
@@ -326,3 +326,37 @@ def test_the_first_checkpoint_comes_with_the_first_epoch_that_ends_after_a_minut
     assert saved_at(monkeypatch, epoch=20, epochs=2, minutes=0.0) == [1, 2, 3, 4]
     # A run that is resumed has one already.
     assert saved_at(monkeypatch, epoch=20, epochs=20, minutes=5.0, began=10) == [40]
+
+
+# --- what a checkpoint may hold -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_weights_that_are_no_numbers_replace_nothing(
+    last: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loss that is looked at is that of the weights before the step."""
+    data, run = pictures(40), tmp_path / "run"
+    bad = 29 if last else 19  # of three epochs of ten steps
+    original = TrainingModule.optimizer_step
+
+    def spoil(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if self.trainer.global_step == bad:
+            with torch.no_grad():
+                next(self.learner.encoder.parameters())[0] = torch.nan
+
+    monkeypatch.setattr(TrainingModule, "optimizer_step", spoil)
+    options: dict[str, Any] = {
+        "encoder": "tiny", "projector": [16, 8], "epochs": 3, "batch_size": 4, "device": "cpu",
+        "checkpoint_steps": 10, "logger": ["csv"], "monitor_every": 0,
+    }  # fmt: skip
+    with pytest.raises(RuntimeError, match=f"weights are not finite at step {bad + 1}: start a new"):
+        likewise.train(data, out=run, **options)
+    monkeypatch.undo()
+    kept = torch.load(run / "checkpoints/last.ckpt", weights_only=False)
+    assert kept["global_step"] == (20 if last else 10)
+    weights = load_file(run / "encoder.safetensors")
+    assert all(weight.isfinite().all() for weight in weights.values())
+    likewise.train(data, resume=run)  # it was no fault of the data
+    assert likewise.Run.open(run).summary["epochs"] == 3

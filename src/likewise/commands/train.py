@@ -169,7 +169,8 @@ def train(
         log_every: steps between two looks at the loss; every epoch ends with one.
         logger: where figures go (default: csv and, where it is installed, tensorboard).
         seed: the same seed on the same machine gives the same encoder.
-        force: train even where the estimate says that memory will not suffice.
+        force: train even where the estimate says that memory will not suffice; with resume, also
+            where the images have other pixels than before.
         resume: go on with the run in this folder; all other arguments come from it. What cannot be
             written down (arrays, a Source, a graph) is given again.
     """

@@ -43,7 +43,7 @@ def write_atomically(path: Path | str) -> Iterator[Path]:
         aside.chmod(0o666 & ~_umask())
         os.replace(aside, path)
     except Exception as error:
-        if not isinstance(error, OSError) and _is_full(path.parent):
+        if not isinstance(error, OSError) and (_says_full(error) or _is_full(path.parent)):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
         raise
     finally:
@@ -84,6 +84,11 @@ def _check_above(path: Path, places: Iterable[Path], name: str) -> None:
         raise ValueError(f"{name} is {path}, and {there} is no folder: give another place")
     if not os.access(there, os.W_OK | os.X_OK):
         raise ValueError(f"{name} is {path}, and nothing can be written in {there}")
+
+
+def _says_full(error: Exception) -> bool:
+    """What failed may have given its space back meanwhile."""
+    return f"os error {errno.ENOSPC}" in str(error) or os.strerror(errno.ENOSPC) in str(error)
 
 
 def _is_full(folder: Path) -> bool:

@@ -96,12 +96,12 @@ class Run:
         return bool(self._json(DATA).get("graph"))
 
     @property
-    def known_fingerprint(self) -> dict[str, str | None]:
-        """Which of the images could be read, and with which labels; empty: not written."""
+    def known_fingerprint(self) -> dict[str, Any]:
+        """Which of the images could be read, their pixels, labels and graph; empty: not written."""
         return dict(self._json(DATA).get("known", {}))
 
     def write_data(
-        self, source: Source, *, graph: bool = False, known: dict[str, str | None] | None = None
+        self, source: Source, *, graph: bool = False, known: dict[str, Any] | None = None
     ) -> None:
         """Write which images it is trained on, whether a graph was given for them, and what else
         has to be the same where it is resumed."""

@@ -6,13 +6,14 @@ import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import lightning as L
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
 
 from likewise.runs.files import write_atomically
+from likewise.training.module import TrainingModule
 from likewise.training.stopping import CheckpointWritten, StopSignals
 
 FIRST_MINUTES = 1.0
@@ -113,6 +114,7 @@ class Checkpoints(L.Callback):
     def _save(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if self._saved_step == trainer.global_step:
             return
+        cast(TrainingModule, pl_module).check_finite()
         trainer.save_checkpoint(self.path)
         self._last = time.monotonic()
         self._saved_step = trainer.global_step

@@ -43,9 +43,10 @@ class Optimization:
 class DivergedError(RuntimeError):
     """What is learned is no number any more."""
 
-    def __init__(self, what: str, step: int, lr: float) -> None:
+    def __init__(self, what: str, step: int, lr: float, *, half: bool = False) -> None:
         super().__init__(
-            f"{what} at step {step}: lower the learning rate (it is {lr:g}), or use precision 32"
+            f"{what} at step {step}: start a new run with a lower learning rate (it is {lr:g})"
+            + (", or with precision 32" if half else "")
         )
 
 
@@ -203,12 +204,24 @@ class TrainingModule(L.LightningModule):
     def _look(self, loss: Tensor, terms: dict[str, Tensor], step: int) -> None:
         values = torch.stack([loss.detach(), *(term.detach() for term in terms.values())]).tolist()
         if not all(value == value and abs(value) != float("inf") for value in values):
-            raise DivergedError(f"the loss is {values[0]}", step, self.optimization.lr)
+            raise self.diverged(f"the loss is {values[0]}", step)
         self.last = {"loss": values[0], **dict(zip(terms, values[1:], strict=True))}
         metrics = {f"train/{name}": value for name, value in self.last.items()}
         metrics["train/lr"] = self.trainer.optimizers[0].param_groups[0]["lr"]
         for logger in self.loggers:
             logger.log_metrics(metrics, step=step)
+
+    def diverged(self, what: str, step: int) -> DivergedError:
+        """What is to be raised where `what` is seen at a step."""
+        half = str(self.trainer.precision) != "32-true"
+        return DivergedError(what, step, self.optimization.lr, half=half)
+
+    def check_finite(self) -> None:
+        """Raise where a weight is no number any more: such a state is not to replace a good one.
+        One number is read back."""
+        weights = [weight.detach() for weight in self.learner.parameters()]
+        if not bool(torch.stack(torch._foreach_norm(weights)).isfinite().all()):
+            raise self.diverged("the weights are not finite", self.trainer.global_step)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep the last figures, which a run that is resumed at its very end has to tell."""

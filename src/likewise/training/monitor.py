@@ -14,7 +14,6 @@ from likewise.evaluation import knn_accuracy
 from likewise.information import effective_rank
 from likewise.runs import Preparation, embed_images
 from likewise.training.advice import collapse_advice
-from likewise.training.module import DivergedError
 from likewise.training.recipe import Recipe
 
 COLLAPSE = 0.02
@@ -89,9 +88,7 @@ class Monitor(L.Callback):
         ).to(pl_module.device)
         if not bool(h.isfinite().all()):
             # The last step of an epoch can be the one that spoils the weights.
-            raise DivergedError(
-                "features are not finite", trainer.global_step, pl_module.optimization.lr
-            )
+            raise pl_module.diverged("features are not finite", trainer.global_step)
         self.last = self.figures(h)
         self.history.append({"epoch": epoch, **self.last})
         for logger in trainer.loggers:

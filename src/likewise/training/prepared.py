@@ -45,7 +45,7 @@ class Prepared:
     sample: Images
     learner: Learner
     known: Known
-    same: dict[str, str | None]
+    same: dict[str, Any]
     views: Views
     plan: BatchPlan
     optimization: Optimization

@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from likewise.data import Images, Source, StreamedImages
 from likewise.data.views.policies import plain_policy
+from likewise.graph import Graph
 from likewise.runs import Run
 from likewise.training.known import Known, without_password
 
@@ -72,31 +76,68 @@ def check_same_data(run: Run, source: Source) -> None:
         )
 
 
-def fingerprint(images: Images | StreamedImages, known: Known) -> dict[str, str | None]:
-    """What has to be the same where a run goes on: the images that could be read, their labels.
+def fingerprint(
+    images: Images | StreamedImages, sample: Images, known: Known, *, graph: bool
+) -> dict[str, Any]:
+    """What has to be the same where a run goes on: which images could be read, their pixels, their
+    labels, and the graph that was given.
 
     Streamed images are read as they come: nobody knows beforehand which of them are broken.
+
+    Args:
+        images: all of them.
+        sample: the few thousand that are watched, whose pixels stand for all.
+        known: what is known about them.
+        graph: whether it was given from Python.
     """
     labels = None if known.labels is None else hashlib.sha256(known.labels.tobytes()).hexdigest()
     return {
         "read": images.fingerprint() if isinstance(images, Images) else None,
+        "pixels": hashlib.sha256(sample.pixels.contiguous().numpy().data).hexdigest(),
         "labels": labels,
+        "graph": energies(known.graph) if graph else None,
     }
 
 
-def check_same_knowledge(run: Run, found: dict[str, str | None]) -> None:
-    """Refuse labels, or readable images, that are not those of the run."""
+def energies(graph: Graph) -> list[float]:
+    """Tr Z^T G Z for eight fixed random columns Z: another graph over as many nodes has others.
+
+    >>> labels = torch.tensor([0, 0, 1])
+    >>> energies(Graph.from_labels(labels)) == energies(Graph.from_labels(labels))
+    True
+    >>> energies(Graph.from_labels(labels)) == energies(Graph.identity(3))
+    False
+    """
+    drawn = torch.Generator().manual_seed(0)
+    columns = torch.randn(graph.n, 8, generator=drawn, dtype=torch.float64)
+    found: list[float] = (columns * (graph.to("cpu") @ columns)).sum(dim=0).tolist()
+    return found
+
+
+def check_same_knowledge(run: Run, found: dict[str, Any], *, force: bool) -> None:
+    """Refuse labels, images or a graph that are not those of the run."""
     saved = run.known_fingerprint
     what = {
         "read": "other images than before can be read (files were damaged or mended)",
         "labels": "the labels are not those of before",
+        "graph": "the graph is not that of before",
+        "pixels": "the images have the names of before and other pixels (files were replaced, or "
+        "another version of Pillow decodes them; --force goes on all the same)",
     }
     for name, said in what.items():
-        if name in saved and saved[name] != found[name]:
-            raise ValueError(
-                f"{said}, so that {run.path} would not go on as it began: put them back, or start "
-                f"a new run, with --pretrained {run.path / 'encoder.safetensors'}"
-            )
+        if name not in saved or (name == "pixels" and force) or _near(saved[name], found[name]):
+            continue
+        raise ValueError(
+            f"{said}, so that {run.path} would not go on as it began: put them back, or start "
+            f"a new run, with --pretrained {run.path / 'encoder.safetensors'}"
+        )
+
+
+def _near(saved: Any, found: Any) -> bool:
+    """Numbers are summed in another order on another machine."""
+    if isinstance(saved, list) and isinstance(found, list):
+        return bool(np.allclose(saved, found, rtol=1e-6, atol=1e-6 * np.abs(saved).max()))
+    return bool(saved == found)
 
 
 def _same(name: str, given: Any, kept: Any) -> bool:

@@ -102,12 +102,12 @@ def prepare(
         graph_of_answers=graph_of_answers,
         resume=resume is not None,
     )
-    same = fingerprint(images, known)
-    if resume is not None:
-        check_same_knowledge(run, same)
-    alike = with_twins(known.graph, source, images, method, config, console if first else None)
     of_file = None if config["labels"] in (None, "source") else known.labels
     sample = watched(images, config["seed"], of_file)
+    same = fingerprint(images, sample, known, graph=graph is not None)
+    if resume is not None:
+        check_same_knowledge(run, same, force=options.get("force", False))
+    alike = with_twins(known.graph, source, images, method, config, console if first else None)
     mean, std = channel_statistics(sample.pixels)
     prepared = Prepared(
         run=run,
