@@ -183,7 +183,8 @@ def test_a_label_that_the_file_does_not_list(path):
     [
         ({"rows": ROWS[:5]}, r"rows have shape \(5, 3\) for 7 keys"),
         ({"rows": ROWS[0]}, r"rows have shape \(3,\)"),
-        ({"rows": ROWS * np.inf}, "embedding of 'cats/0.jpg' holds NaN or infinity"),
+        ({"rows": ROWS * np.nan}, "embeddings hold NaN or infinity throughout"),
+        ({"rows": np.where(ROWS > 0, ROWS, np.nan)}, "embedding of '.*' holds NaN or infinity"),
         ({"keys": [], "rows": ROWS[:0]}, "there are no rows"),
         ({"keys": ["a"] * 7}, "the key 'a' occurs twice"),
         ({"labels": [0] * 6}, "one class index per key"),

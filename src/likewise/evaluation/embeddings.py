@@ -285,8 +285,10 @@ def _check_rows(rows: NDArray[np.float32], keys: list[str]) -> None:
         raise ValueError(f"the key {twice!r} occurs twice: give every row a key of its own")
     for part in _parts(*rows.shape):
         finite = np.isfinite(rows[part]).all(axis=1)
-        if not finite.any() and not np.isfinite(rows).any():
-            raise ValueError("no embedding holds a number: the encoder's weights have diverged")
         if not finite.all():
+            if not np.isfinite(rows).any():
+                raise ValueError(
+                    "embeddings hold NaN or infinity throughout: what made them has diverged"
+                )
             key = keys[part.start + int(finite.argmin())]
             raise ValueError(f"the embedding of {key!r} holds NaN or infinity: leave it out")
