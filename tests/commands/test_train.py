@@ -437,6 +437,26 @@ class TestResuming:
                 (run / name).read_text().splitlines()
             )
 
+    def test_the_weights_that_it_began_with_need_not_be_there(
+        self, run: Path, photos: Path, tmp_path: Path
+    ) -> None:
+        start = tmp_path / "start.safetensors"
+        shutil.copy(run / "encoder.safetensors", start)
+        options: dict[str, Any] = {"encoder": "tiny", "epochs": 1, "batch_size": 8, "device": "cpu"}
+        out = tmp_path / "run"
+        trained = likewise.train(str(photos), out=out, pretrained=str(start), **options)
+        weights = trained.encoder()[0].state_dict()
+        (out / "summary.json").unlink()
+        start.unlink()
+        again = likewise.train(resume=out).encoder()[0].state_dict()
+        assert all(torch.equal(weights[name], again[name]) for name in weights)
+
+    def test_the_config_says_what_the_recipe_and_the_images_decided(self, run: Path) -> None:
+        config = Run.open(run).config
+        assert config["objective"] == {"temperature": 0.2, "positives": "mean"}
+        assert config["projector"] == [16, 8]
+        assert main(["train", "--resume", str(run), '--objective={"temperature": 0.2}']) == 0
+
     def test_a_path_from_python_is_found_again(self, photos: Path, tmp_path: Path) -> None:
         options: dict[str, Any] = {"encoder": "tiny", "epochs": 1, "batch_size": 8, "device": "cpu"}
         run = likewise.train(photos, out=tmp_path / "run", **options, logger=["csv"])  # type: ignore[arg-type]
@@ -699,6 +719,7 @@ class TestBadInput:
             ("--logger=[wandb]", "logger wandb is not installed: pip install 'likewise[wandb]'"),
             ("--recipe=w-mse", "a slice holds"),
             ("--optimizer=lars", "give --lr, too"),
+            ("--nodes=2", "nodes is 2, and MASTER_ADDR, MASTER_PORT, NODE_RANK are not in"),
         ],
     )
     def test_options_without_meaning(
@@ -729,6 +750,10 @@ class TestBadInput:
             ({"batch_size": "8"}, "batch_size is '8': give a whole number of at least 2"),
             ({"seed": True}, "seed is True: give a whole number"),
             ({"lr": "0.1"}, "lr is '0.1': give a number"),
+            ({"compile": True, "deterministic": True}, "both compile and deterministic"),
+            ({"known_share": 0.2, "sampler": "shuffled"}, "known_share is 0.2, and samples are"),
+            ({"recipe": "swav", "objective": {"dim": 3}}, "dim is 3, and is known already (128"),
+            ({"label_weight": 0.0}, "label_weight is given without labels"),
         ],
     )
     def test_from_python_too(self, options: dict[str, Any], expected: str, tmp_path: Path) -> None:

@@ -163,6 +163,13 @@ def test_items_in_both_sets_are_told():
     assert evaluate_embeddings(both, embeddings(T, TY, "same"), methods=["knn"], k=1).notes == []
 
 
+def test_a_collapsed_encoder_is_told_and_no_copies_are_seen():
+    point = np.full_like(Z[:1], 3.0)
+    train, test = (embeddings(point + 1e-5 * rows, y, "a") for rows, y in ((Z, Y), (T, TY)))
+    notes = evaluate_embeddings(train, test, methods=["knn"], k=1).notes
+    assert notes == ["all items have nearly the same embedding: the encoder has collapsed"]
+
+
 def test_without_a_test_set_a_fifth_is_held_out():
     found = evaluate_embeddings(embeddings(Z, Y, "a"), methods=["knn"], k=5)
     assert found.knn[5].n_test == 32 and found.knn[5].n_train == 128

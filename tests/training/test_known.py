@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+import likewise
 from likewise import Graph
+from likewise.data import open_source
 from likewise.oracles.answers import Answer
 from likewise.oracles.beliefs import ExactBeliefs
 from likewise.training.batches import plan_batches
 from likewise.training.choices import choose_machine
 from likewise.training.known import mixed, usual_weight
 from likewise.training.signed_pairs import signed_pairs
+from tests.training.driver import pictures
 
 
 def naive(graph: Graph) -> tuple[int, int]:
@@ -85,3 +90,16 @@ def test_too_many_devices_and_none_are_named(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(torch.cuda, "device_count", lambda here=here: here)
         with pytest.raises(ValueError, match=expected):
             choose_machine(dict(config))
+
+
+@pytest.mark.parametrize("sampler", ["auto", "shuffled"])
+def test_labels_of_few_images_leave_half_to_the_views_where_batches_are_shuffled(
+    sampler: str, tmp_path: Path
+) -> None:
+    """The batch holds all images, so that nothing has to be brought together."""
+    source = open_source(pictures(24), labels=[0, 0, 1, 1, *[None] * 20])
+    run = likewise.train(
+        source, out=tmp_path / "run", recipe="vicreg", labels="source", sampler=sampler,
+        encoder="tiny", projector=[16, 8], epochs=1, device="cpu", logger=["csv"],
+    )  # fmt: skip
+    assert run.config["label_weight"] == 0.5

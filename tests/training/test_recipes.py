@@ -50,3 +50,17 @@ def test_labels_are_learned_with_the_recipes_own_optimiser(name: str, tmp_path: 
         for seed in (0, 1)
     )
     assert knn_accuracy(bank, labels, queries, labels, k=5) > 0.98
+
+
+@pytest.mark.parametrize(
+    ("name", "small", "large"),
+    [
+        ("simclr", "simclr-tuned", "simclr"),
+        ("moco-v2", "simclr", "moco-v2"),
+        ("barlow-twins", "simclr", "byol"),
+        ("swav", "simclr", "multi-crop"),
+        ("byol", "byol", "byol"),
+    ],
+)
+def test_large_images_have_the_views_of_the_paper(name: str, small: str, large: str) -> None:
+    assert [RECIPES[name].views_of(size) for size in (32, 63, 64, 224)] == [small] * 2 + [large] * 2

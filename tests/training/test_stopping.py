@@ -351,7 +351,9 @@ def test_weights_that_are_no_numbers_replace_nothing(
         "encoder": "tiny", "projector": [16, 8], "epochs": 3, "batch_size": 4, "device": "cpu",
         "checkpoint_steps": 10, "logger": ["csv"], "monitor_every": 0,
     }  # fmt: skip
-    with pytest.raises(RuntimeError, match=f"weights are not finite at step {bad + 1}: start a new"):
+    with pytest.raises(
+        RuntimeError, match=f"weights are not finite at step {bad + 1}: start a new"
+    ):
         likewise.train(data, out=run, **options)
     monkeypatch.undo()
     kept = torch.load(run / "checkpoints/last.ckpt", weights_only=False)

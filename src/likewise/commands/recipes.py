@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-WIDE = 140
-"""Columns of a terminal from which on there is one for everything; else two do."""
-
 
 def recipes(*, markdown: bool = False) -> None:
     """List the methods that `likewise train --recipe` knows, with paper and defaults.
@@ -17,7 +14,16 @@ def recipes(*, markdown: bool = False) -> None:
 
     from likewise.training import RECIPES
 
-    header = ("recipe", "paper", "objective", "heads", "second branch", "views", "optimiser")
+    header = (
+        "recipe",
+        "paper",
+        "objective",
+        "heads",
+        "second branch",
+        "views",
+        "optimiser",
+        "remark",
+    )
     rows = []
     for name, recipe in RECIPES.items():
         options = ", ".join(f"{key}={value}" for key, value in recipe.options.items())
@@ -35,8 +41,10 @@ def recipes(*, markdown: bool = False) -> None:
                 f"{recipe.objective}({options}){times}",
                 heads,
                 second,
-                f"{recipe.n_views} x {recipe.views}",
+                f"{recipe.n_views} x {recipe.views}"
+                + (f" ({recipe.large_views} from 64 pixels on)" if recipe.large_views else ""),
                 f"{recipe.optimizer} {recipe.lr:g}, decay {recipe.weight_decay:g}",
+                recipe.remark,
             )
         )
     if markdown:
@@ -52,15 +60,10 @@ def recipes(*, markdown: bool = False) -> None:
     )
     # A name is there to be typed: it is never cut.
     table.add_column(header[0], no_wrap=True, min_width=max(map(len, RECIPES)))
-    if console.width >= WIDE:
-        for title in header[1:]:
-            table.add_column(title, overflow="fold")
-        for row in rows:
-            table.add_row(*row)
-    else:
-        table.add_column("what it is", overflow="fold")
-        for name, paper, *values in rows:
-            named = zip(header[2:], values, strict=True)
-            parts = [f"{title} {value}" for title, value in named if value]
-            table.add_row(name, f"{paper}: {'; '.join(parts)}")
+    table.add_column("what it is", overflow="fold")
+    for name, paper, *values, remark in rows:
+        named = zip(header[2:], values, strict=False)
+        parts = [f"{title} {value}" for title, value in named if value]
+        said = f"{paper}: {'; '.join(parts)}." + (f"\nRemark: {remark}." if remark else "")
+        table.add_row(name, said)
     console.print(table)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from likewise.evaluation.draws import places_in_class
 from likewise.evaluation.embeddings import Embeddings
@@ -56,12 +57,20 @@ def two_sets(
             f"{leaked} test items are in train with the same key and the same embedding: "
             "the scores flatter"
         )
-    if (twins := _alike(train, other) - leaked) > 0:
+    if _collapsed(train.rows) and _collapsed(other.rows):
+        notes.append("all items have nearly the same embedding: the encoder has collapsed")
+    elif (twins := _alike(train, other) - leaked) > 0:
         notes.append(
             f"{twins} test items have the embedding of a training item with another key: copies of "
             "one image flatter the scores"
         )
     return (train.rows, train.labels, other.rows, labels), names, notes
+
+
+def _collapsed(rows: NDArray[np.float32]) -> bool:
+    """Whether rows hardly differ, as :class:`likewise.training.monitor.Monitor` sees it."""
+    spread = np.linalg.norm(rows - rows.mean(axis=0))
+    return bool(spread < 1e-3 * np.linalg.norm(rows))
 
 
 def _shared(train: Embeddings, test: Embeddings) -> int:

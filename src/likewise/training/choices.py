@@ -15,7 +15,6 @@ from rich.console import Console
 
 from likewise.data import Source, usual_size
 from likewise.data.views import Policy, find_policy, plain_policy
-from likewise.data.views.policies import LARGE_IMAGE
 from likewise.objectives.base import one_of
 from likewise.optimizers import OptimizerName, scaled_lr
 from likewise.training.batches.choice import Sampler
@@ -30,6 +29,8 @@ SMALL = 96
 
 ALWAYS = ("epochs", "batch_size", "devices", "nodes", "log_every", "seed")
 """Numbers that have to be there: nothing is chosen in their place."""
+
+USUAL_KNOWN_SHARE = 0.5
 
 CHOICES = {
     "device": ("auto", "cpu", "cuda"),
@@ -125,7 +126,10 @@ def join_torchrun(config: dict[str, Any]) -> None:
     """
     here, everywhere = os.environ.get("LOCAL_WORLD_SIZE"), os.environ.get("WORLD_SIZE")
     if here is None or everywhere is None:
-        return  # Lightning starts the other processes, or there are none
+        # Lightning starts the other processes, or there are none.
+        if config["nodes"] > 1 and "SLURM_NTASKS" not in os.environ:
+            _check_meeting_place(config["nodes"])
+        return
     devices, nodes = int(here), int(everywhere) // int(here)
     asked = config["devices"], config["nodes"]
     if asked not in ((1, 1), (devices, nodes)):
@@ -135,6 +139,18 @@ def join_torchrun(config: dict[str, Any]) -> None:
             f"{nodes}"
         )
     config["devices"], config["nodes"] = devices, nodes
+
+
+def _check_meeting_place(nodes: int) -> None:
+    """Refuse several machines that do not know of one another: each would wait for the others."""
+    wanted = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK")
+    missing = [name for name in wanted if name not in os.environ]
+    if missing:
+        raise ValueError(
+            f"nodes is {nodes}, and {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} "
+            "not in the environment: give the first machine's address, a free port of it, and "
+            "this machine's number from 0 on; or start the command by torchrun or Slurm"
+        )
 
 
 def choose_machine(config: dict[str, Any]) -> Machine:
@@ -168,6 +184,8 @@ def choose_machine(config: dict[str, Any]) -> Machine:
         "logger": _loggers(config["logger"]),
     }
     if chosen["compile"] and config["deterministic"]:
+        if config["compile"]:
+            raise ValueError("both compile and deterministic are given: leave one of them out")
         chosen["compile"] = False
     config.update(chosen)
     return Machine(
@@ -306,10 +324,7 @@ def choose_views(method: Recipe, config: dict[str, Any]) -> dict[str, Any] | str
 def _usual_views(method: Recipe, config: dict[str, Any]) -> str:
     # A mirrored digit is no digit; a folder whose name begins so may hold anything.
     name = re.split(r"[:,]", str(config["data"]))[0]
-    usual = "digits" if name == "digits" else method.views
-    if usual == "simclr-tuned" and config["image_size"] >= LARGE_IMAGE:
-        usual = "simclr"  # it was chosen on 32 pixels
-    return usual
+    return "digits" if name == "digits" else method.views_of(config["image_size"])
 
 
 def choose_sampler(method: Recipe, config: dict[str, Any]) -> Sampler:
@@ -317,14 +332,22 @@ def choose_sampler(method: Recipe, config: dict[str, Any]) -> Sampler:
     # It takes labels as they are: weights would not be labels any more.
     if method.regresses and config["sampler"] == "graph-aware":
         raise ValueError(f"sampler is 'graph-aware', which {method.title!r} has no use for")
-    return "shuffled" if method.regresses else config["sampler"]
+    sampler: Sampler = "shuffled" if method.regresses else config["sampler"]
+    if sampler == "shuffled" and config["known_share"] != USUAL_KNOWN_SHARE:
+        raise ValueError(
+            f"known_share is {config['known_share']}, and samples are shuffled: leave it out, or "
+            "give --sampler graph-aware"
+        )
+    return sampler
 
 
-def cut_batch(config: dict[str, Any], n: int, machine: Machine, console: Console) -> None:
-    """A batch of more than the n images becomes one of all, or nearly all; it is said."""
+def cut_batch(config: dict[str, Any], n: int, machine: Machine, console: Console | None) -> None:
+    """A batch of more than the n images becomes one of all, or nearly all; it is said on the
+    console, where there is one."""
     processes = machine.processes
     if n < config["batch_size"]:
         config["batch_size"] = n - n % processes
         if config["batch_size"] < 2 * processes:
             raise ValueError(f"{n} images are too few for {processes} processes")
-        console.print(f"there are {n} images: the batch is cut to {config['batch_size']}")
+        if console is not None:
+            console.print(f"there are {n} images: the batch is cut to {config['batch_size']}")

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from likewise.data import Keyed, Source, labelled
 from likewise.data.source import count
+from likewise.graph import Graph
 from likewise.training.recipe import Recipe
 
 
@@ -39,6 +41,10 @@ class GivenLabels:
         """How many pairs of images have the same label."""
         sizes = np.bincount(self.values[self.values >= 0])
         return int((sizes * (sizes - 1) // 2).sum())
+
+    def graph(self) -> Graph:
+        """Alike where labels agree."""
+        return Graph.from_labels(torch.from_numpy(self.values))
 
     def counts(self) -> dict[str, int]:
         """How many images have a label, of how many classes, and what matched no image."""
@@ -127,7 +133,7 @@ def read_labels(
 def _check_unused(config: dict[str, Any]) -> None:
     """Refuse what is about labels where there are none."""
     add = "add --labels (source, or a CSV file)"
-    if config["label_weight"]:
+    if config["label_weight"] is not None:
         raise ValueError(
             f"label_weight is given without labels or answers: {add}, or --answers (a project of "
             "`likewise ask`)"

@@ -17,7 +17,7 @@ from likewise.data import Images, Source, StreamedImages
 from likewise.data.source import count
 from likewise.graph import Graph
 from likewise.runs import Run
-from likewise.training.batches.aware import SMALLEST_BATCH
+from likewise.training.batches import ShuffledBatches, plan_batches
 from likewise.training.batches.knowledge import random_pair
 from likewise.training.given_labels import GivenLabels, read_labels
 from likewise.training.processes import is_first_process
@@ -94,7 +94,7 @@ def known_graph(
         return Known(_given(graph, source, images, run, config), classes=classes)
     if labels is None:
         return Known(Graph.identity(len(images)))
-    said = mixed(Graph.from_labels(torch.from_numpy(labels.values)), config["label_weight"])
+    said = mixed(labels.graph(), config["label_weight"])
     return Known(said, labels.values, classes, labels.text(), labels.counts())
 
 
@@ -133,9 +133,15 @@ def usual_weight(pairs: int, n: int, batch_size: int, *, shuffled: bool = False)
     return min(MOST_SHUFFLED if shuffled else MOST, float(f"{1 / (1 + partners):.3g}"))
 
 
-def _usual_weight(pairs: int, n: int, config: dict[str, Any]) -> float:
-    shuffled = config["sampler"] == "shuffled" or config["batch_size"] < SMALLEST_BATCH
-    return usual_weight(pairs, n, config["batch_size"], shuffled=shuffled)
+def _usual_weight(known: Graph, pairs: int, config: dict[str, Any]) -> float:
+    """The weight by default, for batches as they will be drawn: which pairs meet in them does not
+    hang on the weight."""
+    n, batch_size = known.n, config["batch_size"]
+    plan = plan_batches(
+        mixed(known, 0.5), n, batch_size, sampler=config["sampler"], known_share=0.5
+    )
+    shuffled = isinstance(plan, ShuffledBatches)
+    return usual_weight(pairs, n, batch_size, shuffled=shuffled)
 
 
 def without_password(project: str) -> str:
@@ -194,7 +200,7 @@ def _answered(
     said = _of_images(said, source, images)
     alike, different = signed_pairs(said)
     if config["label_weight"] is None:
-        config["label_weight"] = _usual_weight(alike + different, said.n, config)
+        config["label_weight"] = _usual_weight(said, alike + different, config)
     others = f" ({elsewhere:,} more about other images)" if elsewhere else ""
     return Known(
         mixed(said, config["label_weight"]),
@@ -218,8 +224,9 @@ def _labels(
     """The labels of the graph, where there are to be any; their weight goes into `config`."""
     labels = read_labels(source, images, method, config)
     if labels is not None and config["label_weight"] is None:
-        usual = _usual_weight(labels.pairs, len(images), config)
-        config["label_weight"] = 1.0 if method.needs_labels else usual
+        config["label_weight"] = (
+            1.0 if method.needs_labels else _usual_weight(labels.graph(), labels.pairs, config)
+        )
     return labels
 
 

@@ -96,7 +96,14 @@ class Learner(nn.Module):
             self.queue = Queue(head.out_dim, recipe.queue, seed=seed)
         given = {**recipe.options, **(options or {})}
         filled = {"dim": head.out_dim, "classes": classes}
-        given.update({name: value for name, value in filled.items() if name in wanted})
+        filled = {name: value for name, value in filled.items() if name in wanted}
+        for name in filled:
+            if name in given:
+                raise ValueError(
+                    f"objective: {name} is {given[name]!r}, and is known already ({filled[name]}: "
+                    "the projector's last width, or the number of classes): leave it out"
+                )
+        given.update(filled)
         self.objective = build_objective(kind, given)
         self._identities: dict[tuple[int, int], Graph] = {}
 

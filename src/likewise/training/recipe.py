@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from likewise.data.views.policies import LARGE_IMAGE
 from likewise.training.named_objective import objective_class
 
 Teacher = Literal["none", "stopped", "momentum"]
@@ -37,6 +38,7 @@ class Recipe:
         queue: rows of earlier batches that are kept, as negatives or as neighbours.
         neighbors: compare with the nearest row of the queue in place of the sample itself.
         views: the policy (see :mod:`likewise.data.views`).
+        large_views: that of views of 64 pixels and more, where it is another.
         n_views: views of every sample in a batch, for policies that leave it open.
         optimizer: "sgd", "lars" or "adamw".
         lr: learning rate for 256 samples a batch; it grows in proportion to the batch.
@@ -61,6 +63,7 @@ class Recipe:
     queue: int = 0
     neighbors: bool = False
     views: str = "simclr"
+    large_views: str | None = None
     n_views: int = 2
     optimizer: Literal["sgd", "lars", "adamw"] = "sgd"
     lr: float = 0.12
@@ -69,6 +72,10 @@ class Recipe:
     dimension_power: int = 0
     needs_labels: bool = False
     remark: str = ""
+
+    def views_of(self, size: int) -> str:
+        """The policy for views of `size` pixels a side."""
+        return self.large_views or self.views if size >= LARGE_IMAGE else self.views
 
     @property
     def regresses(self) -> bool:

@@ -20,7 +20,8 @@ RECIPES: dict[str, Recipe] = {
         options={"temperature": 0.2, "positives": "mean"},
         projector=(512, 128),
         projector_ends_normalized=True,
-        views="simclr-tuned",
+        views="simclr-tuned",  # chosen on 32 pixels
+        large_views="simclr",
         lr=0.3,
         remark="a lower temperature than the paper's 0.5, more than twice the usual learning rate, "
         "and views of small images with blur, solarisation, stronger colours and no tiny crops; "
@@ -52,22 +53,28 @@ RECIPES: dict[str, Recipe] = {
         paper="Bardes et al. 2021",
         objective="VICReg",
         projector=(2048, 2048, 2048),
+        large_views="byol",
         optimizer="lars",
         lr=0.3,
         weight_decay=1e-4,
         trust_coefficient=0.02,
         dimension_power=-1,
+        remark="variance and covariance are means over the views: beside the authors' code, half "
+        "the covariance weight (theirs is 2 here), with which all figures were measured; small "
+        "images have SimCLR's views",
     ),
     "barlow-twins": Recipe(
         title="Barlow Twins",
         paper="Zbontar et al. 2021",
         objective="BarlowTwins",
         projector=(2048, 2048, 2048),
+        large_views="byol",
         optimizer="lars",
         lr=0.3,
         weight_decay=1e-4,
         trust_coefficient=0.02,
         dimension_power=-1,
+        remark="small images have SimCLR's views",
     ),
     "spectral": Recipe(
         title="Spectral contrastive loss",
@@ -96,7 +103,10 @@ RECIPES: dict[str, Recipe] = {
         projector_ends_normalized=True,
         predictor=(512,),
         teacher="stopped",
+        large_views="moco-v2",
         lr=0.25,
+        remark="a larger learning rate than the paper's 0.03 for small images, which decays for "
+        "the predictor, too; small images have SimCLR's views",
     ),
     "byol": Recipe(
         title="BYOL",
@@ -118,7 +128,9 @@ RECIPES: dict[str, Recipe] = {
         teacher="momentum",
         momentum=0.99,
         queue=4096,
-        remark="keys of the batch are negatives too, beside those of the queue",
+        large_views="moco-v2",
+        remark="keys of the batch are negatives too, beside those of the queue; small images have "
+        "SimCLR's views",
     ),
     "swav": Recipe(
         title="SwAV",
@@ -126,10 +138,12 @@ RECIPES: dict[str, Recipe] = {
         objective="SwAV",
         options={"prototypes": 512},
         projector=(2048, 128),
+        large_views="multi-crop",
         optimizer="adamw",
         lr=5e-4,
         weight_decay=1e-6,
-        remark="two full views in place of multi-crop, which small images leave no room for",
+        remark="on small images two full views, as multi-crop finds no room there; prototypes "
+        "learn from the first step on",
     ),
     "nnclr": Recipe(
         title="NNCLR",
@@ -162,6 +176,7 @@ RECIPES: dict[str, Recipe] = {
         weight_decay=1e-4,
         trust_coefficient=0.02,
         dimension_power=-1,
+        remark="crops of any size, as SimCLR's, in place of patches of one",
     ),
     "mec": Recipe(
         title="Maximum entropy coding",

@@ -149,6 +149,8 @@ def _same(name: str, given: Any, kept: Any) -> bool:
         given = plain_policy(given)
         if isinstance(given, dict) and isinstance(kept, dict) and "base" in kept:
             given = {"base": kept["base"], **given}
+    if name == "objective" and isinstance(given, dict) and isinstance(kept, dict):
+        return given.items() <= kept.items()
     return bool(given == kept)
 
 

@@ -81,7 +81,13 @@ def prepare(
     config["views"] = choose_views(method, config)
     config["n_views"] = config["n_views"] or method.n_views
     config["monitor_every"] = choose_monitor_every(config)
-    encoder = _encoder(config)
+    # A checkpoint has all weights: those that the run began with need not be there any more.
+    begun = resume is not None and run.checkpoint.is_file()
+    encoder = _encoder(config, pretrained=None if begun else config["pretrained"])
+    if encoder.name != "tiny":  # which has one stem, by no choice
+        config["stem"] = encoder.config["stem"]
+    config["projector"] = list(config["projector"] or method.projector)
+    config["objective"] = {**method.options, **(config["objective"] or {})}
     config["canvas"] = canvas = choose_canvas(source, size, config["canvas"])
     check_parts(config, machine, len(source))
     if config["answers"] is None and graph is None:
@@ -89,7 +95,7 @@ def prepare(
     images = open_images(source, canvas, config, machine, console)
     if resume is not None:
         check_same_data(run, source)
-    cut_batch(config, len(images), machine, console)
+    cut_batch(config, len(images), machine, console if first else None)
     check_parts(config, machine, len(images))
     optimization = choose_optimization(method, config)
     known = known_graph(
@@ -173,11 +179,11 @@ def _open_data(data: Any, config: dict[str, Any]) -> Source:
     return source
 
 
-def _encoder(config: dict[str, Any]) -> Encoder:
+def _encoder(config: dict[str, Any], *, pretrained: str | None) -> Encoder:
     return build_encoder(
         config["encoder"],
         stem=config["stem"],
-        pretrained=config["pretrained"] == "timm" or config["pretrained"] or False,
+        pretrained=pretrained == "timm" or pretrained or False,
         image_size=config["image_size"],
         seed=config["seed"],
     )
