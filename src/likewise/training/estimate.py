@@ -35,6 +35,10 @@ class Estimate:
     """The samples that `bytes_activations` is for."""
     device: str = "cpu"
     """Where the run computes."""
+    bytes_views: int = 0
+    """A batch's images and views while the views are made."""
+    processes: int = 1
+    """How many processes share what is free, each with a model and a part of the batch."""
     seconds_per_step: float | None = None
     """Measured by timing a few steps."""
     seconds_total: float | None = None
@@ -43,7 +47,8 @@ class Estimate:
     @property
     def bytes_total(self) -> int:
         """All of it."""
-        return self.bytes_model + self.bytes_activations + self.bytes_data
+        of_batch = self.bytes_activations + self.bytes_views
+        return self.processes * (self.bytes_model + of_batch) + self.bytes_data
 
     @property
     def fits(self) -> bool:
@@ -55,8 +60,9 @@ class Estimate:
         """The batch that would fit with the same model and data (0: none); None: not known."""
         if not self.batch_size or not self.bytes_activations or self.bytes_available is None:
             return None
-        left = MARGIN * self.bytes_available - self.bytes_model - self.bytes_data
-        return max(0, int(left * self.batch_size / self.bytes_activations))
+        left = MARGIN * self.bytes_available - self.processes * self.bytes_model - self.bytes_data
+        of_batch = self.processes * (self.bytes_activations + self.bytes_views)
+        return max(0, int(left * self.batch_size / of_batch))
 
     def timed(self, seconds_per_step: float, steps: int) -> Estimate:
         """The same with the time, from the seconds that a step took and the steps to go."""
@@ -66,8 +72,17 @@ class Estimate:
 
     def text(self) -> str:
         """All of this in a sentence or two; where it does not fit, with what would help."""
-        parts = {"model": self.bytes_model, "activations": self.bytes_activations}
-        parts["images"] = self.bytes_data
+        parts = {
+            "model": self.bytes_model,
+            "activations": self.bytes_activations,
+            "views": self.bytes_views,
+            "images": self.bytes_data,
+        }
+        if self.processes > 1:
+            parts = {
+                f"{self.processes} x {name}" if name != "images" else name: size
+                for name, size in parts.items()
+            }
         listed = ", ".join(f"{name} {in_words(size)}" for name, size in parts.items() if size)
         free = ""
         if self.bytes_available is not None:
@@ -89,9 +104,12 @@ class Estimate:
             batch += f" (about {_rounded_down(self.largest_batch):,} would fit)"
         activations = [batch, "embed it in parts with micro_batch", "use precision bf16"]
         stream = "stream the images from disk with stream=True"
-        if self.bytes_available is not None and self.bytes_model > MARGIN * self.bytes_available:
+        model = self.processes * self.bytes_model
+        if self.bytes_available is not None and model > MARGIN * self.bytes_available:
             return "the model alone is too large; give a smaller encoder, or a device with more"
-        if not self.bytes_data:
+        if self.bytes_views > self.bytes_activations + self.bytes_data:
+            ways = [batch, "keep less of every image with canvas"]
+        elif not self.bytes_data:
             ways = activations
         elif self.bytes_data > self.bytes_activations:
             ways = [stream, *activations]
@@ -105,8 +123,10 @@ def estimate_memory(
     *,
     optimizer: str = "sgd",
     bytes_activations: int = 0,
+    bytes_views: int = 0,
     bytes_data: int = 0,
     batch_size: int | None = None,
+    processes: int = 1,
     device: torch.device | str = "cpu",
 ) -> Estimate:
     """The memory of a run, before it starts.
@@ -119,8 +139,10 @@ def estimate_memory(
         optimizer: "sgd" and "lars" keep one number for every parameter, "adamw" two.
         bytes_activations: of one batch, from
             :func:`~likewise.training.activations.estimate_activations`.
+        bytes_views: of one batch, while views are made.
         bytes_data: images that are to be put on the device.
         batch_size: the samples in that batch.
+        processes: how many share the device's memory.
         device: where the run computes.
 
     >>> estimate = estimate_memory(nn.Linear(1000, 1000), optimizer="adamw")
@@ -138,6 +160,8 @@ def estimate_memory(
         parameters=sum(parameter.numel() for parameter in learned),
         bytes_model=weights + (1 + STATES[optimizer]) * learned_bytes,
         bytes_activations=bytes_activations,
+        bytes_views=bytes_views,
+        processes=processes,
         bytes_data=bytes_data,
         bytes_available=available_memory(device),
         batch_size=batch_size,

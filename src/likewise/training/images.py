@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import Progress
@@ -94,10 +93,3 @@ def watched(
         return found
     names = [str(number) for number in range(int(labels.max()) + 1)]
     return found.with_labels(labels[images.index_of(found.keys)], names)
-
-
-def bytes_on(device: torch.device, images: Images | StreamedImages) -> int:
-    """What the images add to the memory of a device; on a CPU they are in it already."""
-    if isinstance(images, Images) and device.type != "cpu":
-        return images.pixels.nbytes
-    return 0

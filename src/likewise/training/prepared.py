@@ -21,7 +21,7 @@ from likewise.training.checkpoints import step_of
 from likewise.training.choices import choose_diagnose_every
 from likewise.training.estimate import in_time
 from likewise.training.fit import FirstStepError, Outcome, fit
-from likewise.training.images import bytes_on, say_broken
+from likewise.training.images import say_broken
 from likewise.training.known import ANSWERS, Known
 from likewise.training.learner import Learner
 from likewise.training.machine import Machine
@@ -90,9 +90,9 @@ class Prepared:
                 self.views,
                 self.sample.pixels,
                 self.optimization,
+                images=self.images,
                 batch_size=self.plan.batch_size,
                 steps=steps - first,
-                bytes_data=bytes_on(device, self.images),
                 machine=machine,
                 device=device,
             )
