@@ -25,8 +25,11 @@ help:
 demo: $(VENV)/.installed-dev
 	$(BIN)/python examples/digits.py --out demo
 
+# One worker more than there are cores: many tests wait for processes that they started.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+
 test: $(VENV)/.installed-dev page-parts
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 # Pages are tested in a real browser, with pictures of clothes.
 CLOTHES := /usr/share/datasets/fashion-mnist
