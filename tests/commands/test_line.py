@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from likewise.commands import line, main
 from likewise.commands.errors import UsageError
-from likewise.commands.wording import ELSEWHERE, option_names
+from likewise.commands.wording import ELSEWHERE, argument_helps, option_names
 
 
 def said_of(capsys: pytest.CaptureFixture[str], *words: object) -> list[str]:
@@ -223,3 +224,14 @@ class TestMissingExtras:
             "error: `likewise reproduce` needs matplotlib: pip install 'likewise[plots]'\n"
         )
         assert not (tmp_path / "o").exists()
+
+
+def test_verbs_on_a_collection_take_the_same_and_say_the_same_of_it():
+    verbs = [line.VERBS[name] for name in ("search", "cluster", "classify", "duplicates", "subset",
+                                           "split")]  # fmt: skip
+    shared = ("run", "data", "encoder", "pretrained", "image_size", "index", "rebuild",
+              "image_column", "label_column", "batch_size", "device")  # fmt: skip
+    for name in shared:
+        assert len({argument_helps(verb)[name] for verb in verbs}) == 1
+        parts = [inspect.signature(verb).parameters[name] for verb in verbs]
+        assert len({(part.default, part.annotation, part.kind) for part in parts}) == 1
