@@ -26,7 +26,8 @@ demo: $(VENV)/.installed-dev
 	$(BIN)/python examples/digits.py --out demo
 
 # One worker more than there are cores: many tests wait for processes that they started.
-WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+WORKERS = $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", \
+  lambda _: range(os.cpu_count()))(0)))')
 
 test: $(VENV)/.installed-dev page-parts
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile

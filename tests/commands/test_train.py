@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import re
 import shutil
 from pathlib import Path
@@ -253,7 +254,7 @@ class TestTraining:
     ) -> None:
         more = ["--lr=1e30", "--optimizer=lars", "--epochs=1", "--batch-size=24"]
         said = refused(capsys, "train", photos, "--out", tmp_path / "r", *QUICK, *more)
-        assert "features are not finite at step 1: start a new run with a lower learning" in said
+        assert "weights are not finite at step 1: start a new run with a lower learning" in said
 
     def test_a_larger_canvas_is_kept_and_cut_from(self, photos: Path, tmp_path: Path) -> None:
         plain, wide = (
@@ -370,6 +371,35 @@ class TestResuming:
         (run.path / "summary.json").unlink()
         likewise.train(pictures(24), resume=run.path)
         assert run.encoder()[1] == before
+
+    def test_one_other_picture_is_seen(self, tmp_path: Path) -> None:
+        options = {"encoder": "tiny", "epochs": 1, "batch_size": 8, "device": "cpu"}
+        run = likewise.train(pictures(24), out=tmp_path / "run", logger="csv", **options)
+        (run.path / "summary.json").unlink()
+        other = pictures(24)
+        other[-1] = 255 - other[-1]
+        with pytest.raises(UsageError, match="other pixels"):
+            likewise.train(other, resume=run.path)
+
+    def test_force_is_for_pixels_and_counts_only_where_it_is_given(self, tmp_path: Path) -> None:
+        one = likewise.Graph.from_edges(torch.tensor([0]), torch.tensor([1]), n=24)
+        graph = likewise.Graph.identity(24) + one
+        options: dict[str, Any] = {"encoder": "tiny", "epochs": 1, "batch_size": 8, "device": "cpu"}
+        out = tmp_path / "run"
+        run = likewise.train(pictures(24), out=out, graph=graph, force=True, **options)
+        (run.path / "summary.json").unlink()
+        with pytest.raises(UsageError, match="other pixels"):
+            likewise.train(255 - pictures(24), resume=out, graph=graph)
+        near = likewise.Graph.identity(24) + 0.999 * one
+        with pytest.raises(UsageError, match="graph is not that of before"):
+            likewise.train(pictures(24), resume=out, graph=near, force=True)
+
+    def test_another_argument_of_the_objective_is_refused(
+        self, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        copy = unfinished(run, tmp_path / "run")
+        said = refused(capsys, "train", "--resume", copy, '--objective={"temperature": 0.9}')
+        assert "objective is {'temperature': 0.9}" in said
 
     def test_other_labels_are_refused(
         self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -750,6 +780,7 @@ class TestBadInput:
             ({"batch_size": "8"}, "batch_size is '8': give a whole number of at least 2"),
             ({"seed": True}, "seed is True: give a whole number"),
             ({"lr": "0.1"}, "lr is '0.1': give a number"),
+            ({"checkpoint_minutes": math.nan}, "checkpoint_minutes is nan: give a number"),
             ({"compile": True, "deterministic": True}, "both compile and deterministic"),
             ({"known_share": 0.2, "sampler": "shuffled"}, "known_share is 0.2, and samples are"),
             ({"recipe": "swav", "objective": {"dim": 3}}, "dim is 3, and is known already (128"),
@@ -757,9 +788,20 @@ class TestBadInput:
         ],
     )
     def test_from_python_too(self, options: dict[str, Any], expected: str, tmp_path: Path) -> None:
+        quick: dict[str, Any] = {"epochs": 1, "encoder": "tiny", "device": "cpu"}
         with pytest.raises(UsageError, match=re.escape(expected)):
-            likewise.train("digits", out=tmp_path / "run", **options)
+            likewise.train("digits", out=tmp_path / "run", **{**quick, **options})
         assert not (tmp_path / "run").exists()
+
+    def test_numbers_of_numpy_are_numbers(self, tmp_path: Path) -> None:
+        run = likewise.train(
+            pictures(24), out=tmp_path / "run", encoder="tiny", device="cpu", batch_size=8,
+            epochs=np.int64(1), lr=np.float32(0.5), projector=np.array([16, 8]), logger="csv",
+            objective={"temperature": np.float64(0.5)},
+        )  # fmt: skip
+        assert (run.config["epochs"], run.config["lr"]) == (1, 0.5)
+        assert run.config["objective"]["temperature"] == 0.5
+        assert run.config["projector"] == [16, 8]
 
     @pytest.mark.parametrize(
         ("options", "expected"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 
 import pytest
 import torch
@@ -242,6 +243,16 @@ def test_what_does_not_fit_says_what_would():
     assert small.largest_batch >= 256
     smaller = estimate(bytes_available=6 * GIB, bytes_activations=2 * GIB, batch_size=256)
     assert smaller.fits
+
+
+def test_processes_share_what_is_free():
+    small = {"bytes_model": 100, "bytes_activations": 300, "bytes_views": 100, "bytes_data": 50}
+    shared = estimate(**small, bytes_available=2500, batch_size=64, processes=2)
+    # 0.9 * 2500 - 2 * 100 - 50 = 2000, of 2 * 400 for 64
+    assert shared.largest_batch == 160
+    assert "model alone is too large" in replace(shared, bytes_model=1200).text()
+    crowded = replace(shared, bytes_model=1000, bytes_activations=2000)
+    assert "model alone" not in crowded.text()
 
 
 def test_advice_begins_with_what_takes_most():

@@ -13,6 +13,7 @@ from likewise import Graph
 from likewise.data import open_source
 from likewise.oracles.answers import Answer
 from likewise.oracles.beliefs import ExactBeliefs
+from likewise.training import known
 from likewise.training.batches import plan_batches
 from likewise.training.choices import choose_machine
 from likewise.training.known import mixed, usual_weight
@@ -103,3 +104,13 @@ def test_labels_of_few_images_leave_half_to_the_views_where_batches_are_shuffled
         encoder="tiny", projector=[16, 8], epochs=1, device="cpu", logger=["csv"],
     )  # fmt: skip
     assert run.config["label_weight"] == 0.5
+
+
+@pytest.mark.parametrize(("share", "shuffled"), [(0.5, False), (0.02, True)])
+def test_the_weight_by_default_is_for_the_batches_that_are_drawn(
+    share: float, shuffled: bool
+) -> None:
+    labels = torch.where(torch.arange(2000) % 10 == 0, torch.arange(2000) // 10 % 10, -1)
+    config = {"batch_size": 256, "sampler": "auto", "known_share": share}
+    found = known._usual_weight(Graph.from_labels(labels), 10 * 20 * 19 // 2, config)
+    assert (found <= 0.5) == shuffled

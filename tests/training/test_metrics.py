@@ -64,3 +64,9 @@ def test_a_row_that_a_kill_cut_short_is_left_out(tmp_path: Path) -> None:
     log(resumed, range(13, 14))
     resumed.save()
     assert steps_in(tmp_path) == [0, 12, 13]
+
+
+def test_rows_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+    content = b"step,train/loss\r\n0,3.5\r\n\x00\x00\xff,\r\n3,2.5\r\n"
+    (tmp_path / "metrics.csv").write_bytes(content)
+    assert [row["step"] for row in metrics.rows_before(tmp_path / "metrics.csv", 9)] == ["0", "3"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.utilities import rank_zero_only
 from torch import nn
 
 import likewise
@@ -202,14 +203,17 @@ def test_who_speaks_and_which_device_is_whose(
     assert own_device(Machine(device="cuda")).index == 0
 
 
+@pytest.mark.parametrize("name", ["NODE_RANK", "RANK", "LOCAL_RANK", "SLURM_PROCID"])
 def test_a_training_alone_leaves_its_run_whatever_the_cluster_calls_the_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NODE_RANK", "1")
+    monkeypatch.setenv(name, "1")
+    monkeypatch.setattr(rank_zero_only, "rank", 1)  # what Lightning has read from it
     run = tmp_path / "run"
     few = {"encoder": "tiny", "device": "cpu", "batch_size": 16, "epochs": 1, "logger": "csv"}
     likewise.train(pictures(32), out=run, **few)
-    assert {"config.yaml", "data.json", "summary.json"} <= {file.name for file in run.iterdir()}
+    written = {"config.yaml", "data.json", "summary.json", "metrics.csv", "encoder.safetensors"}
+    assert written <= {file.name for file in run.iterdir()}
     with pytest.raises(UsageError, match="is not empty"):
         likewise.train(pictures(32), out=run, **few)
 

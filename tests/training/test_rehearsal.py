@@ -13,12 +13,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise.data import StreamedImages, load_images, open_source
+from likewise.data.source import BrokenImage
 from likewise.data.views import Views
 from likewise.models import build_encoder
 from likewise.training import Learner, recipe, rehearsal
 from likewise.training.estimate import Estimate
 from likewise.training.machine import Machine
-from likewise.training.module import Optimization
+from likewise.training.module import DRAWN_AT_A_TIME, Optimization
+from likewise.training.rehearsal import bytes_of_views, bytes_on
 from tests.training.driver import pictures
 from tests.training.test_prepared import prepared
 
@@ -52,9 +54,9 @@ def test_a_rehearsal_is_of_one_process_and_its_optimiser(
     learned = 4 * sum(p.numel() for p in learner.parameters())
     buffers = sum(b.nbytes for b in learner.buffers())
     assert found.bytes_model == (4 if name == "adamw" else 3) * learned + buffers
-    # 16 samples took a quarter of a second for their views, and one for the network; a process has
-    # its share of 64.
-    assert found.seconds_per_step == pytest.approx(0.5 * 64 / devices / 16)
+    # 16 samples took a quarter of a second for their views, and one for the network, on all cores:
+    # processes have a share of the 64, and of the cores.
+    assert found.seconds_per_step == pytest.approx(0.5 * 64 / 16)
     assert found.seconds_total == pytest.approx(10 * found.seconds_per_step)
 
 
@@ -123,19 +125,60 @@ def test_decoding_is_waited_for_where_images_stream(
     assert found.seconds_per_step == pytest.approx(seconds)
 
 
-def test_an_image_is_decoded_to_see_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_are_decoded_to_see_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken ones tell nothing, wherever they lie."""
     images = StreamedImages(open_source(pictures(40)), 16)
     read = type(images.source).read
     asked: list[int] = []
 
     def slow(self: Any, index: int, **options: Any) -> Any:
         asked.append(index)
+        if index < 20:
+            raise BrokenImage(str(index), "half an image")
         time.sleep(0.01)
         return read(self, index, **options)
 
     monkeypatch.setattr(type(images.source), "read", slow)
     assert rehearsal._decoding_seconds(images) >= 0.01
-    assert asked == [*range(8)]
+    assert asked == [0, 5, 11, 16, 22, 27, 33, 39]
+    monkeypatch.setattr(type(images.source), "read", broken)
+    assert rehearsal._decoding_seconds(images) >= 0
+
+
+def broken(self: Any, index: int, **options: Any) -> Any:
+    raise BrokenImage(str(index), "half an image")
+
+
+def test_decoding_is_of_the_own_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "_seconds", lambda *_: 0.0)
+    monkeypatch.setattr(rehearsal, "_decoding_seconds", lambda _: 0.1)
+    images = StreamedImages(open_source(pictures(40)), 16)
+    found = rehearsed(images=images, machine=Machine(devices=2, workers=0))
+    assert found.seconds_per_step == pytest.approx(32 * 0.1)
+
+
+def test_a_teacher_and_parts_cost_a_third_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "_seconds", lambda *_: 0.3)
+    for name, part, expected in (("simclr", None, 0.6), ("byol", None, 0.7), ("byol", 8, 0.8)):
+        learner = Learner(recipe(name), build_encoder("tiny"), projector=[16, 8], micro_batch=part)
+        assert rehearsed(learner=learner, batch_size=16).seconds_per_step == pytest.approx(expected)
+
+
+def test_the_noise_of_a_whole_batch_lies_ready() -> None:
+    statistics: dict[str, Any] = {"mean": (0.5,) * 3, "std": (0.25,) * 3}
+    quiet, noisy = (
+        Views({"base": "none", "noise": chance}, 16, 2, **statistics) for chance in (0.0, 1.0)
+    )
+    drawn = noisy.draw(DRAWN_AT_A_TIME * 12, generator=torch.Generator().manual_seed(0))
+    found = bytes_of_views(noisy, 4, drawn=12) - bytes_of_views(quiet, 4, drawn=12)
+    assert found == sum(group["noise"].nbytes for group in drawn.groups)
+
+
+def test_machines_have_memory_of_their_own_and_so_have_gpus() -> None:
+    assert rehearsed(machine=Machine(devices=2, nodes=2)).processes == 2
+    size, four = IMAGES.pixels.nbytes, Machine(devices=4)
+    assert bytes_on(torch.device("cuda"), IMAGES, four) == size
+    assert bytes_on(torch.device("cpu"), IMAGES, four) == 3 * size
 
 
 def test_the_rehearsal_of_parts_counts_a_part(

@@ -362,3 +362,41 @@ def test_weights_that_are_no_numbers_replace_nothing(
     assert all(weight.isfinite().all() for weight in weights.values())
     likewise.train(data, resume=run)  # it was no fault of the data
     assert likewise.Run.open(run).summary["epochs"] == 3
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        lambda learner: next(learner.encoder.parameters()),
+        lambda learner: next(learner.student.projector.parameters()),
+        # An overflow in half precision: the scaler leaves the step out, and not the statistics.
+        lambda learner: next(b for b in learner.encoder.buffers() if b.is_floating_point()),
+    ],
+    ids=["encoder", "projector", "statistics"],
+)
+def test_any_weight_or_statistic_is_looked_at(
+    spoiled: Callable[[Any], torch.Tensor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = TrainingModule.optimizer_step
+
+    def spoil(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if self.trainer.global_step == 2:
+            with torch.no_grad():
+                spoiled(self.learner)[0] = torch.inf
+
+    monkeypatch.setattr(TrainingModule, "optimizer_step", spoil)
+    options: dict[str, Any] = {
+        "encoder": "tiny", "projector": [16, 8], "epochs": 1, "batch_size": 8, "device": "cpu",
+        "logger": ["csv"], "monitor_every": 0, "diagnose_every": 0,
+    }  # fmt: skip
+    with pytest.raises(RuntimeError, match="weights are not finite"):
+        likewise.train(pictures(24), out=tmp_path / "run", **options)
+
+
+def test_half_precision_is_named_where_it_is_used(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="or with precision 32"):
+        likewise.train(
+            pictures(24), out=tmp_path / "run", encoder="tiny", epochs=3, batch_size=8, lr=1e30,
+            log_every=1, precision="bf16", device="cpu", logger=["csv"],
+        )  # fmt: skip

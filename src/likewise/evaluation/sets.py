@@ -69,8 +69,9 @@ def two_sets(
 
 def _collapsed(rows: NDArray[np.float32]) -> bool:
     """Whether rows hardly differ, as :class:`likewise.training.monitor.Monitor` sees it."""
-    spread = np.linalg.norm(rows - rows.mean(axis=0))
-    return bool(spread < 1e-3 * np.linalg.norm(rows))
+    squares = float(np.einsum("ij,ij->", rows, rows, dtype=np.float64))
+    mean = rows.mean(axis=0, dtype=np.float64)
+    return squares - len(rows) * float(mean @ mean) < 1e-6 * squares
 
 
 def _shared(train: Embeddings, test: Embeddings) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -61,8 +62,11 @@ def check_numbers(config: dict[str, Any]) -> None:
     for name in ("lr", "weight_decay", "label_weight", "label_share", "known_share",
                  "warmup_epochs", "checkpoint_minutes"):  # fmt: skip
         value = config[name]
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise ValueError(f"{name} is {value!r}: give a number")
+        config[name] = float(value)  # NumPy's cannot be written down
     least = {
         "epochs": 1,
         "batch_size": 2,
@@ -89,11 +93,12 @@ def check_numbers(config: dict[str, Any]) -> None:
             raise ValueError(f"{name} is {value!r}: give a whole number of at least {lowest}")
         if value < lowest:
             raise ValueError(f"{name} is {value}: give at least {lowest}")
+        config[name] = int(value)
     if config["lr"] is not None and config["lr"] <= 0:
         raise ValueError(f"lr is {config['lr']}: give a number above 0")
     if config["weight_decay"] is not None and config["weight_decay"] < 0:
         raise ValueError(f"weight_decay is {config['weight_decay']}: give 0 or more")
-    if any(width < 1 for width in config["projector"] or ()):
+    if config["projector"] is not None and any(width < 1 for width in config["projector"]):
         raise ValueError(f"projector is {config['projector']}: give widths of at least 1")
     weight = config["label_weight"]
     if weight is not None and not 0 <= weight <= 1:
@@ -127,7 +132,8 @@ def join_torchrun(config: dict[str, Any]) -> None:
     here, everywhere = os.environ.get("LOCAL_WORLD_SIZE"), os.environ.get("WORLD_SIZE")
     if here is None or everywhere is None:
         # Lightning starts the other processes, or there are none.
-        if config["nodes"] > 1 and "SLURM_NTASKS" not in os.environ:
+        told = "SLURM_NTASKS" in os.environ or {"RANK", "WORLD_SIZE"} <= os.environ.keys()
+        if config["nodes"] > 1 and not told:
             _check_meeting_place(config["nodes"])
         return
     devices, nodes = int(here), int(everywhere) // int(here)
@@ -334,9 +340,9 @@ def choose_sampler(method: Recipe, config: dict[str, Any]) -> Sampler:
         raise ValueError(f"sampler is 'graph-aware', which {method.title!r} has no use for")
     sampler: Sampler = "shuffled" if method.regresses else config["sampler"]
     if sampler == "shuffled" and config["known_share"] != USUAL_KNOWN_SHARE:
+        way = "" if method.regresses else ", or give --sampler graph-aware"
         raise ValueError(
-            f"known_share is {config['known_share']}, and samples are shuffled: leave it out, or "
-            "give --sampler graph-aware"
+            f"known_share is {config['known_share']}, and samples are shuffled: leave it out{way}"
         )
     return sampler
 

@@ -22,7 +22,7 @@ from likewise.training.diagnosis import Diagnosis
 from likewise.training.learner import Learner
 from likewise.training.loggers import LoggerName, build_logger
 from likewise.training.machine import Machine
-from likewise.training.module import Optimization, TrainingModule
+from likewise.training.module import DivergedError, Optimization, TrainingModule
 from likewise.training.monitor import Monitor
 from likewise.training.processes import is_first_process
 from likewise.training.progress import ProgressLine
@@ -180,6 +180,10 @@ def fit(
     except ValueError as error:
         if trainer.global_step == 0:
             raise FirstStepError(str(error)) from error
+        raise
+    except DivergedError:
+        if not trainer.is_global_zero:
+            raise SystemExit(1) from None  # rank 0 says it
         raise
     except CheckpointWritten as stop:
         if not trainer.is_global_zero:

@@ -138,7 +138,11 @@ def _usual_weight(known: Graph, pairs: int, config: dict[str, Any]) -> float:
     hang on the weight."""
     n, batch_size = known.n, config["batch_size"]
     plan = plan_batches(
-        mixed(known, 0.5), n, batch_size, sampler=config["sampler"], known_share=0.5
+        mixed(known, 0.5),
+        n,
+        batch_size,
+        sampler=config["sampler"],
+        known_share=config["known_share"],
     )
     shuffled = isinstance(plan, ShuffledBatches)
     return usual_weight(pairs, n, batch_size, shuffled=shuffled)

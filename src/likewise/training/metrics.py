@@ -32,7 +32,8 @@ class MetricsFile(Logger):
         super().__init__()
         self._path = folder / METRICS
         self._written = [] if resumed_at is None else rows_before(self._path, resumed_at)
-        self._columns: list[str] | None = None
+        self._columns = {name for row in self._written for name in row}
+        self._is_whole = False
         self._waiting: list[Row] = []
 
     @property
@@ -61,16 +62,16 @@ class MetricsFile(Logger):
         """Bring the rows that wait to the disk."""
         if not self._waiting:
             return
-        columns = sorted({name for row in (*self._written, *self._waiting) for name in row})
-        if columns == self._columns:
+        columns = self._columns.union(*self._waiting)
+        if self._is_whole and columns == self._columns:
             with self._path.open("a", newline="") as file:
-                csv.DictWriter(file, columns).writerows(self._waiting)
+                csv.DictWriter(file, sorted(columns)).writerows(self._waiting)
         else:
             with write_atomically(self._path) as aside, aside.open("w", newline="") as file:
-                writer = csv.DictWriter(file, columns)
+                writer = csv.DictWriter(file, sorted(columns))
                 writer.writeheader()
                 writer.writerows((*self._written, *self._waiting))
-        self._columns = columns
+        self._columns, self._is_whole = columns, True
         self._written += self._waiting
         self._waiting = []
 
@@ -88,15 +89,18 @@ def rows_before(path: Path, step: int) -> list[Row]:
     """
     if not path.is_file():
         return []
-    text = path.read_text()
+    text = path.read_text(errors="replace").replace("\0", "")  # a power cut may leave anything
     whole = text[: text.rfind("\n") + 1]  # a kill may have cut the last row short
     rows = [
         {name: value for name, value in row.items() if name and value}
         for row in csv.DictReader(whole.splitlines())
     ]
-    return [row for row in rows if "step" in row and _stays(row, step)]
+    return [row for row in rows if _stays(row, step)]
 
 
 def _stays(row: Row, step: int) -> bool:
-    at = int(float(row["step"]))
+    try:
+        at = int(float(row["step"]))
+    except (KeyError, ValueError):
+        return False
     return at < step or (at == step and not any(name.startswith("train/") for name in row))

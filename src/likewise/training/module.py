@@ -217,9 +217,10 @@ class TrainingModule(L.LightningModule):
         return DivergedError(what, step, self.optimization.lr, half=half)
 
     def check_finite(self) -> None:
-        """Raise where a weight is no number any more: such a state is not to replace a good one.
-        One number is read back."""
-        weights = [weight.detach() for weight in self.learner.parameters()]
+        """Raise where a weight, or a statistic of batch norm, is no number any more: such a state
+        is not to replace a good one. One number is read back."""
+        held = (*self.learner.parameters(), *self.learner.buffers())
+        weights = [one.detach() for one in held if one.is_floating_point()]
         if not bool(torch.stack(torch._foreach_norm(weights)).isfinite().all()):
             raise self.diverged("the weights are not finite", self.trainer.global_step)
 

@@ -71,6 +71,7 @@ class Monitor(L.Callback):
         """Look, where it is time."""
         epoch = trainer.current_epoch + 1
         if self.every and (epoch % self.every == 0 or epoch == trainer.max_epochs):
+            pl_module.check_finite()  # by all processes: one that raises alone leaves the others
             self.look(trainer, pl_module, epoch)
 
     def look(self, trainer: L.Trainer, pl_module: Any, epoch: int) -> None:

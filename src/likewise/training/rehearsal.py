@@ -5,11 +5,15 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from likewise.data import Images, StreamedImages
+from likewise.data.resizing import DETAIL
+from likewise.data.source import BrokenImage
 from likewise.data.views import Views
 from likewise.training.activations import estimate_activations
 from likewise.training.estimate import Estimate, estimate_memory
@@ -72,7 +76,7 @@ def rehearse(
         learner,
         optimizer=optimization.name,
         bytes_activations=activations,
-        bytes_views=bytes_of_views(views, share),
+        bytes_views=bytes_of_views(views, share, drawn=batch_size),
         bytes_data=bytes_on(device, images, machine),
         batch_size=batch_size,
         # A GPU is one process's own; a CPU's memory is that of all processes of the machine.
@@ -82,14 +86,17 @@ def rehearse(
     if not estimate.fits:
         return estimate
     if device.type == "cuda":
-        few = pixels[: min(REHEARSED_ON_GPU, share)]
+        # No more than what fits, which in micro-batches is a part.
+        few = pixels[: min(REHEARSED_ON_GPU, share, max(REHEARSED, round(held)))]
     few = few.to(device)
     for_views = min(_seconds(lambda: _crops(views, few), device) for _ in range(TIMES))
     crops = _crops(views, few)
     of_network = min(_seconds(lambda: _step(student, crops, half), device) for _ in range(TIMES))
     # A momentum teacher adds a forward to a forward and a backward; parts are embedded twice.
     factor = 1 + (learner.teacher is not None) / 3 + (learner.micro_batch is not None) / 3
-    of_step = (for_views + of_network * factor) * share / len(few)
+    # What is timed has all cores, which processes on a CPU share.
+    samples = batch_size // machine.nodes if device.type == "cpu" else share
+    of_step = (for_views + of_network * factor) * samples / len(few)
     if isinstance(images, StreamedImages):
         decoding = _decoding_seconds(images) * share
         if machine.workers:
@@ -100,23 +107,29 @@ def rehearse(
     return estimate.timed(of_step, steps)
 
 
-def bytes_of_views(views: Views, samples: int) -> int:
+def bytes_of_views(views: Views, samples: int, *, drawn: int) -> int:
     """What a batch takes while its views are made.
 
     Per sample: the image in bytes, and twice in float32 (as it is, and as the crops read it); for
     each crop size the rows that are resized before the columns are, and the views four times
-    (before and after an operation, the mask's other side, and what the network gets); and the
-    noise of the steps that are drawn together.
+    (before and after an operation, the mask's other side, and what the network gets). The noise of
+    the steps that are drawn together is that of the whole batch.
+
+    Args:
+        views: the augmentation.
+        samples: of the batch, those of this process.
+        drawn: all of them.
 
     >>> views = Views("none", 32, 1, mean=(0.5,) * 3, std=(0.25,) * 3, canvas=64)
-    >>> bytes_of_views(views, 1) == 3 * (64 * 64 * (1 + 2 * 4) + 32 * 64 * 4 + 32 * 32 * 4 * 4)
+    >>> image, rows, view = 64 * 64, 32 * 64, 32 * 32
+    >>> bytes_of_views(views, 1, drawn=1) == 3 * (image * (1 + 2 * 4) + rows * 4 + view * 4 * 4)
     True
     """
     height, width = views.canvas
     image = 3 * height * width * (1 + 2 * 4)
     crops = sum(3 * n * side * 4 * (width + 4 * side) for n, side in views.crops)
     noise = sum(3 * n * side * side * 4 for n, side in views.crops) if views.policy.noise else 0
-    return samples * (image + crops + DRAWN_AT_A_TIME * noise)
+    return samples * (image + crops) + DRAWN_AT_A_TIME * drawn * noise
 
 
 def bytes_on(device: torch.device, images: Images | StreamedImages, machine: Machine) -> int:
@@ -137,11 +150,15 @@ def _crops(views: Views, pixels: Tensor) -> list[Tensor]:
 
 
 def _decoding_seconds(images: StreamedImages) -> float:
-    """Of one image, on one core."""
-    few = min(DECODED, len(images))
+    """Of one image, on one core; those that are broken are decoded by nobody."""
+    places = np.unique(np.linspace(0, len(images) - 1, DECODED, dtype=int))
+    read = 0
     started = time.perf_counter()
-    images[list(range(few))]
-    return (time.perf_counter() - started) / few
+    for place in places.tolist():
+        with suppress(BrokenImage):
+            images.source.read(place, enough=DETAIL * images.size)
+            read += 1
+    return (time.perf_counter() - started) / max(1, read)
 
 
 def _step(student: torch.nn.Module, crops: list[Tensor], half: torch.dtype | None) -> None:

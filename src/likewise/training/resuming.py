@@ -149,6 +149,10 @@ def _same(name: str, given: Any, kept: Any) -> bool:
         given = plain_policy(given)
         if isinstance(given, dict) and isinstance(kept, dict) and "base" in kept:
             given = {"base": kept["base"], **given}
+    if name == "logger" and isinstance(given, str):
+        given = [given]
+    if name == "projector":
+        given = list(given)
     if name == "objective" and isinstance(given, dict) and isinstance(kept, dict):
         return given.items() <= kept.items()
     return bool(given == kept)

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from likewise.data import Source, channel_statistics, open_source
 from likewise.data.views import Views
+from likewise.diagnostics.figures import plain
 from likewise.models import Encoder, build_encoder
 from likewise.runs import Preparation, Run
 from likewise.runs.files import check_folder
@@ -86,8 +87,10 @@ def prepare(
     encoder = _encoder(config, pretrained=None if begun else config["pretrained"])
     if encoder.name != "tiny":  # which has one stem, by no choice
         config["stem"] = encoder.config["stem"]
-    config["projector"] = list(config["projector"] or method.projector)
-    config["objective"] = {**method.options, **(config["objective"] or {})}
+    widths = method.projector if config["projector"] is None else config["projector"]
+    config["projector"] = [int(width) for width in widths]
+    arguments = {**method.options, **(config["objective"] or {})}
+    config["objective"] = plain(arguments)  # NumPy's numbers cannot be written down
     config["canvas"] = canvas = choose_canvas(source, size, config["canvas"])
     check_parts(config, machine, len(source))
     if config["answers"] is None and graph is None:
