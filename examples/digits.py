@@ -70,12 +70,13 @@ def draw_neighbors(path: Path, train: Images, test: Images, spaces: dict[str, tu
 
 def draw_embedding(path: Path, test: Images, spaces: dict[str, torch.Tensor]) -> None:
     """The test digits in two dimensions, coloured by their class."""
-    figure, axes = plt.subplots(1, len(spaces), figsize=(4 * len(spaces), 4))
+    figure, axes = plt.subplots(1, len(spaces), figsize=(4 * len(spaces) + 0.6, 4))
     for axis, (title, rows) in zip(axes, spaces.items(), strict=True):
         flat = TSNE(init="pca", random_state=0, perplexity=30).fit_transform(rows.numpy())
-        axis.scatter(*flat.T, c=test.labels, cmap="tab10", s=7)
+        points = axis.scatter(*flat.T, c=test.labels, cmap="tab10", s=7)
         axis.set(title=title, xticks=[], yticks=[])
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0, 0.96, 1))
+    figure.legend(*points.legend_elements(), loc="center right", frameon=False, title="digit")
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -110,12 +111,15 @@ def main() -> None:
         "untrained encoder": tuple(rows_of(untrained, x, preparation) for x in (train, test)),
         "trained encoder": tuple(rows_of(encoder, x, preparation) for x in (train, test)),
     }
+    titles = {}
     for title, (bank, rows) in spaces.items():
         accuracy = knn_accuracy(bank, train.labels, rows, test.labels, k=NEIGHBORS)
         print(f"kNN accuracy, {title:18} {accuracy:6.1%}")
+        titles[title] = f"{title} (kNN {accuracy:.0%})"
     shown = {name: spaces[name] for name in ("raw pixels", "trained encoder")}
     draw_neighbors(given.out / "neighbors.png", train, test, shown)
-    draw_embedding(given.out / "embedding.png", test, {k: v[1] for k, v in spaces.items()})
+    rows_of_test = {titles[title]: rows for title, (_, rows) in spaces.items()}
+    draw_embedding(given.out / "embedding.png", test, rows_of_test)
     print(f"look at {given.out / 'neighbors.png'} and {given.out / 'embedding.png'}")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import likewise
 from likewise.commands import line, main
 from likewise.commands.errors import UsageError
 from likewise.commands.wording import ELSEWHERE, argument_helps, option_names
@@ -235,3 +236,14 @@ def test_verbs_on_a_collection_take_the_same_and_say_the_same_of_it():
         assert len({argument_helps(verb)[name] for verb in verbs}) == 1
         parts = [inspect.signature(verb).parameters[name] for verb in verbs]
         assert len({(part.default, part.annotation, part.kind) for part in parts}) == 1
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.strip() == f"likewise {likewise.__version__}"
+
+
+def test_the_package_lists_its_names():
+    assert {"train", "Graph", "Run"} <= set(dir(likewise))

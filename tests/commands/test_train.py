@@ -487,6 +487,24 @@ class TestResuming:
         assert config["projector"] == [16, 8]
         assert main(["train", "--resume", str(run), '--objective={"temperature": 0.2}']) == 0
 
+    def test_images_that_have_moved_are_named_anew(
+        self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        old, new, out = tmp_path / "old", tmp_path / "new", tmp_path / "run"
+        shutil.copytree(photos, old)
+        assert main(["train", str(old), "--out", str(out), *QUICK]) == 0
+        (out / "summary.json").unlink()
+        old.rename(new)
+        said = refused(capsys, "train", "--resume", out)
+        assert f"trained on '{old}', which is not there" in said
+        assert f"`likewise train NEW_PLACE --resume {out}`" in said
+        assert main(["train", str(new), "--resume", str(out)]) == 0
+
+    def test_a_run_says_what_it_is(self, run: Path, tmp_path: Path) -> None:
+        assert repr(Run.open(run)).startswith(f"Run('{run}': simclr with tiny, 2 epochs")
+        assert repr(Run.open(unfinished(run, tmp_path / "r"))).endswith("not finished)")
+        assert repr(Run(tmp_path / "none")) == f"Run('{tmp_path / 'none'}')"
+
     def test_a_path_from_python_is_found_again(self, photos: Path, tmp_path: Path) -> None:
         options: dict[str, Any] = {"encoder": "tiny", "epochs": 1, "batch_size": 8, "device": "cpu"}
         run = likewise.train(photos, out=tmp_path / "run", **options, logger=["csv"])  # type: ignore[arg-type]
@@ -729,6 +747,7 @@ class TestBadInput:
         ("option", "expected"),
         [
             ("--recipe=simcrl", "did you mean 'simclr'"),
+            ("--recipe=SimCLR", "did you mean 'simclr'"),
             ("--encoder=resnet19", "resnet18"),
             ("--views=simclrr", "simclr"),
             ('--objective={"temprature": 1}', "temperature"),

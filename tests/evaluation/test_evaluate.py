@@ -94,7 +94,7 @@ def test_only_what_is_asked_for():
     assert list(found.knn) == [3]
     assert found.linear is found.clustering is None and found.few_labels == {}
     assert list(found.summary()) == ["knn-3", "rank-me", "effective-rank"]
-    assert json.dumps(found.to_dict()) and found.table().row_count == 2
+    assert json.dumps(found.to_dict()) and found.table().row_count == 3
 
 
 def test_options_reach_the_probe():

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from docstring_parser import parse as parse_docstring
 from jsonargparse import ArgumentParser
 
+from likewise import __version__
 from likewise.commands.answers import answers
 from likewise.commands.ask import ask
 from likewise.commands.classify import classify
@@ -88,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``likewise VERB ...``; the exit code."""
     words = with_underscores(sys.argv[1:] if arguments is None else arguments)
     parser = VerbParser(prog="likewise", description="Learn from who is alike.")
+    parser.add_argument("--version", action="version", version=f"likewise {__version__}")
     verbs = parser.add_subcommands(dest="verb")
     for verb, function in VERBS.items():
         one = verbs.add_subcommand(

@@ -74,8 +74,8 @@ class FolderSource(Source):
         )
         super().__init__(keys, labels, classes, place=f"{str(root).rstrip(os.sep)}{os.sep}")
         self.passed_over = passed_over
-        if values is None and folder_labels == "auto" and (parts := _parts(keys)):
-            self.why_no_labels = f"its folders {', '.join(parts)} are parts of a data set"
+        if values is None and folder_labels == "auto":
+            self.why_no_labels = _why_no_labels(keys)
         self._root = root
         self._names = names
 
@@ -115,6 +115,18 @@ def _begins_like_an_image(file: Path) -> bool:
     except OSError:
         return False
     return first.startswith(BEGINNINGS) or (first[:4], first[8:]) == (b"RIFF", b"WEBP")
+
+
+def _why_no_labels(keys: list[str]) -> str:
+    """What speaks against folder names as labels, where one might expect them."""
+    if parts := _parts(keys):
+        return f"its folders {', '.join(parts)} are parts of a data set"
+    loose = [key for key in keys if "/" not in key]
+    folders = {key.split("/", 1)[0] for key in keys} - set(loose)
+    if len(folders) > 1 and 0 < len(loose) < len(keys) / 2:
+        lie = "lies" if len(loose) == 1 else "lie"
+        return f"{len(loose):,} of them {lie} in none of its folders, {loose[0]} for one"
+    return ""
 
 
 def _parts(keys: list[str]) -> list[str]:

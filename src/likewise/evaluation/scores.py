@@ -95,8 +95,9 @@ class Evaluation:
             detail = f"NMI {found.nmi:.3f}, ARI {found.ari:.3f}"
             table.add_row(f"k-means, {found.clusters} clusters", _percent(found.accuracy), detail)
         rank = self.rank
-        detail = f"of {rank['dim']}; {rank['effective_rank']:.1f} by the covariance"
-        table.add_row("effective rank", f"{rank['rank_me']:.1f}", detail)
+        table.add_row("RankMe", f"{rank['rank_me']:.1f}", f"of {rank['dim']}")
+        covariance = "of the covariance, centred"
+        table.add_row("effective rank", f"{rank['effective_rank']:.1f}", covariance)
         return table
 
 

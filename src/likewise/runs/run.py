@@ -49,6 +49,17 @@ class Run:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
 
+    def __repr__(self) -> str:
+        try:
+            kept, found = self.config, self.summary
+        except (OSError, ValueError):
+            return f"Run({str(self.path)!r})"
+        about = [f"{kept.get('recipe')} with {kept.get('encoder')}"]
+        about.append(f"{found['epochs']} epochs" if found else "not finished")
+        if "knn" in found:
+            about.append(f"kNN {found['knn']:.1%}")
+        return f"Run({str(self.path)!r}: {', '.join(about)})"
+
     @classmethod
     def open(cls, path: Path | str) -> Run:
         """The run at `path`, or an error that says what is missing."""

@@ -273,7 +273,7 @@ def recipe(name: str) -> Recipe:
             'own gets one with likewise.training.RECIPES["mine"] = Recipe(...)'
         )
     if name not in RECIPES:
-        near = difflib.get_close_matches(name, RECIPES, n=1)
+        near = difflib.get_close_matches(name.lower(), RECIPES, n=1)
         meant = f" (did you mean {near[0]!r}?)" if near else ""
         raise ValueError(
             f"recipe is {name!r}{meant}: give one of {', '.join(RECIPES)}, or register your own "

@@ -168,11 +168,20 @@ def _check_empty(run: Run) -> None:
 
 def _open_data(data: Any, config: dict[str, Any]) -> Source:
     """The images that were given, or those of the run that is resumed."""
-    source = open_source(
-        config["data"] if data is None else data,
-        image_column=config["image_column"],
-        label_column=config["label_column"],
-    )
+    try:
+        source = open_source(
+            config["data"] if data is None else data,
+            image_column=config["image_column"],
+            label_column=config["label_column"],
+        )
+    except ValueError as error:
+        if data is not None or "is not there" not in str(error):
+            raise
+        raise ValueError(
+            f"{config['out']} was trained on {config['data']!r}, which is not there (seen from "
+            f"here): `likewise train NEW_PLACE --resume {config['out']}` goes on where images have "
+            "moved"
+        ) from error
     if isinstance(config["data"], Path):
         config["data"] = str(config["data"])
     if not isinstance(config["data"], str):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 import lightning as L
 
-HEARD = (signal.SIGINT, signal.SIGTERM)
-"""What asks a training to stop: Ctrl-C, and what schedulers of clusters send."""
+HEARD = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""What asks a training to stop: Ctrl-C, what schedulers of clusters send, a closed terminal."""
 
 
 STOPPING = "stopping after this step; once more stops at once"
@@ -61,7 +64,9 @@ class StopSignals(L.Callback):
         """Begin to listen; Lightning has set its own handlers just before."""
         self._speaks = trainer.is_global_zero
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._hear) for number in HEARD}
+            # A signal that is ignored stays so: nohup asks for that.
+            heard = [one for one in HEARD if signal.getsignal(one) != signal.SIG_IGN]
+            self._before = {number: signal.signal(number, self._hear) for number in heard}
 
     def on_train_end(self, trainer: L.Trainer, pl_module: Any) -> None:
         """All is written: there is nothing to wait for any more."""
@@ -85,7 +90,8 @@ class StopSignals(L.Callback):
         self.received = number
         if self._speaks and not self.is_shown:
             # Past all streams and their locks: one may be held by what the signal interrupted.
-            os.write(2, f"\n{STOPPING}\n".encode())
+            with suppress(OSError):  # the terminal may be gone
+                os.write(2, f"\n{STOPPING}\n".encode())
 
 
 def leave_signals_to_the_trainer(worker: int) -> None:
