@@ -8,7 +8,7 @@ by the truth, as a person would. Training goes on from the answers. Printed is t
 2,000 test images before, after as much training without the answers, and after training with
 them; labels are used for the answers and for these figures, and for nothing else.
 
-Needs Chromium, and `pip install 'likewise[annotate]' playwright`.
+Needs Chromium, and `pip install '.[annotate]' playwright`.
 """
 
 from __future__ import annotations

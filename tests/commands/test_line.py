@@ -200,29 +200,30 @@ class TestMissingExtras:
         (tmp_path / "p.db").touch()
         said = without(["sqlalchemy"], "answers", "export", tmp_path / "p.db", tmp_path / "a.csv")
         assert said == (
-            "error: `likewise answers` needs sqlalchemy: pip install 'likewise[annotate]'\n"
+            "error: `likewise answers` needs sqlalchemy: "
+            "pip install '.[annotate]' in the checkout\n"
         )
 
     def test_training_and_classifying_with_answers(self, run, photos, tmp_path):
         (tmp_path / "p.db").touch()
         more = ["--answers", tmp_path / "p.db", "--device=cpu"]
         said = without(["sqlalchemy"], "classify", run, photos, *more)
-        assert "--answers needs sqlalchemy: pip install 'likewise[annotate]'" in said
+        assert "--answers needs sqlalchemy: pip install '.[annotate]' in the checkout" in said
         assert "embedded" not in said  # refused before any work
         more += ["--encoder=tiny", "--out", tmp_path / "new"]
         said = without(["sqlalchemy"], "train", photos, *more)
-        assert "SQLAlchemy: pip install 'likewise[annotate]'" in said
+        assert "SQLAlchemy: pip install '.[annotate]' in the checkout" in said
         assert not (tmp_path / "new").exists()
 
     @pytest.mark.parametrize("library", ["fastapi", "sqlalchemy", "uvicorn"])
     def test_ask(self, library, photos):
         said = without([library], "ask", photos)
-        assert f"`likewise ask` needs {library}: pip install 'likewise[annotate]'" in said
+        assert f"`likewise ask` needs {library}: pip install '.[annotate]' in the checkout" in said
 
     def test_reproduce_before_any_trial(self, tmp_path):
         said = without(["matplotlib"], "reproduce", "pal-6", "--trials=2", "--out", tmp_path / "o")
         assert said == (
-            "error: `likewise reproduce` needs matplotlib: pip install 'likewise[plots]'\n"
+            "error: `likewise reproduce` needs matplotlib: pip install '.[plots]' in the checkout\n"
         )
         assert not (tmp_path / "o").exists()
 

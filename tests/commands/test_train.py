@@ -165,7 +165,7 @@ class TestTraining:
         (folder / "005.png").write_bytes(b"no image at all")
         more = ["--stream=true", "--workers=1"]
         assert main(["train", str(folder), "--out", str(tmp_path / "r"), *QUICK, *more]) == 0
-        assert "1 broken images are left out:\n  005.png" in capsys.readouterr().err
+        assert "1 broken image is left out:\n  005.png" in capsys.readouterr().err
 
     def test_a_part_given_in_python_is_not_taken_for_all(
         self, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -765,7 +765,7 @@ class TestBadInput:
             ("--canvas=15", "canvas is 15 for views of 16 pixels: give at least 16"),
             ("--weight-decay=-1", "weight_decay is -1.0: give 0 or more"),
             ("--micro-batch=5", "micro_batch is 5 for 16 views"),
-            ("--logger=[wandb]", "logger wandb is not installed: pip install 'likewise[wandb]'"),
+            ("--logger=[wandb]", "wandb is not installed: pip install '.[wandb]' in the checkout"),
             ("--recipe=w-mse", "a slice holds"),
             ("--optimizer=lars", "give --lr, too"),
             ("--nodes=2", "nodes is 2, and MASTER_ADDR, MASTER_PORT, NODE_RANK are not in"),

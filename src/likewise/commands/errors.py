@@ -30,10 +30,12 @@ def needs(what: str, extra: str, *modules: str) -> None:
     >>> needs("flying", "wings", "feathers")
     Traceback (most recent call last):
     ...
-    likewise.commands.errors.UsageError: flying needs feathers: pip install 'likewise[wings]'
+    likewise.commands.errors.UsageError: flying needs feathers: pip install '.[wings]' in ...
     """
     for module in modules:
         try:
             importlib.import_module(module)
         except ImportError as error:
-            raise UsageError(f"{what} needs {module}: pip install 'likewise[{extra}]'") from error
+            raise UsageError(
+                f"{what} needs {module}: pip install '.[{extra}]' in the checkout"
+            ) from error

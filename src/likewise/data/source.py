@@ -107,3 +107,12 @@ def count(n: int, one: str, several: str | None = None) -> str:
     ('1 image', '1,200 images')
     """
     return f"{n:,} {one if n == 1 else several or one + 's'}"
+
+
+def left_out(broken: int) -> str:
+    """Of images that could not be read, for a reader.
+
+    >>> left_out(1), left_out(1200)
+    ('1 broken image is left out', '1,200 broken images are left out')
+    """
+    return f"{count(broken, 'broken image')} {'is' if broken == 1 else 'are'} left out"

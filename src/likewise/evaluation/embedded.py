@@ -11,6 +11,7 @@ from rich.progress import Progress
 from torch import Tensor
 
 from likewise.data import Source, labelled, load_images, open_source
+from likewise.data.source import left_out
 from likewise.evaluation.embeddings import Embeddings, read_embeddings
 from likewise.evaluation.task import positive_integer
 from likewise.runs import Run, embed_images
@@ -95,7 +96,7 @@ def embed_source(
             if images.labels is not None:
                 known.append(images.labels)
     if broken:
-        console.print(f"{len(broken)} broken images are left out, such as {next(iter(broken))}")
+        console.print(f"{left_out(len(broken))}, such as {next(iter(broken))}")
     if not rows:
         raise ValueError(f"none of the {len(source)} images could be read")
     return Embeddings(

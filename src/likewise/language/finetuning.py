@@ -82,8 +82,8 @@ def _model(job: Job) -> Any:
         from peft import LoraConfig, get_peft_model
     except ImportError:
         raise ValueError(
-            f"lora_rank is {job.lora_rank} and peft is missing: pip install 'likewise[language]', "
-            "or give lora_rank 0 to train all weights"
+            f"lora_rank is {job.lora_rank} and peft is missing: pip install '.[language]' in the "
+            "checkout, or give lora_rank 0 to train all weights"
         ) from None
     targets = job.lora_targets
     config = LoraConfig(

@@ -146,7 +146,9 @@ def _load(model: Path, adapter: Path | None, bf16: bool) -> tuple[Any, Any]:
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
-        raise ValueError("transformers is missing: pip install 'likewise[language]'") from error
+        raise ValueError(
+            "transformers is missing: pip install '.[language]' in the checkout"
+        ) from error
     tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True, padding_side="left")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token

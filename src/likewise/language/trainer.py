@@ -9,8 +9,8 @@ try:
     from transformers import Trainer
 except ImportError as error:  # the room itself needs only PyTorch
     raise ImportError(
-        "MatrixTrainer needs transformers: pip install 'likewise[language]'. The loss alone, "
-        "likewise.language.MatrixCrossEntropy, needs only PyTorch."
+        "MatrixTrainer needs transformers: pip install '.[language]' in the checkout. The loss "
+        "alone, likewise.language.MatrixCrossEntropy, needs only PyTorch."
     ) from error
 
 from likewise.language.causal import CausalMatrixLoss

@@ -34,7 +34,9 @@ def search_approximately(index: Index, queries: Rows, k: int) -> tuple[Rows, Pla
     were numbered anew.
     """
     if not has_faiss():
-        raise ValueError("method is 'faiss', which is not installed: pip install 'likewise[faiss]'")
+        raise ValueError(
+            "method is 'faiss', which is not installed: pip install '.[faiss]' in the checkout"
+        )
     numbers = index.numbers()
     cells = _current(index, np.unique(numbers))
     cells.nprobe = min(PROBES, cells.nlist)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from likewise.data import Images, Source, labelled, load_images, open_source
+from likewise.data.source import left_out
 from likewise.diagnostics import gather_evidence, spectrum, verdict, weight_spectrum
 from likewise.evaluation import Embeddings, read_embeddings
 from likewise.models import MLP
@@ -105,7 +106,7 @@ def _look(
         )
         return
     if images.broken:
-        subject.remarks.append(f"{len(images.broken):,} broken images are left out.")
+        subject.remarks.append(f"{left_out(len(images.broken))}.")
     say(f"{subject.name}: embedding {len(images):,} images and two views of each")
     rows = embed_images(
         encoder,

@@ -117,7 +117,7 @@ def _write_onnx(encoder: Encoder, preparation: Preparation, out: Path) -> None:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "ONNX export needs onnx and onnxscript: pip install 'likewise[onnx]'"
+            "ONNX export needs onnx and onnxscript: pip install '.[onnx]' in the checkout"
         ) from error
     example = torch.rand(2, 3, preparation.size, preparation.size)
     batch = torch.export.Dim("batch", min=1)

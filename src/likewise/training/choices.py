@@ -212,7 +212,9 @@ def _loggers(asked: list[str] | None) -> list[str]:
         return ["csv", "tensorboard"] if found else ["csv"]
     for name in asked:
         if name != "csv" and importlib.util.find_spec(name) is None:
-            raise ValueError(f"logger {name} is not installed: pip install 'likewise[{name}]'")
+            raise ValueError(
+                f"logger {name} is not installed: pip install '.[{name}]' in the checkout"
+            )
     return asked
 
 

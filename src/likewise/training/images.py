@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from likewise.data import Images, Source, StreamedImages, fits_in_memory, load_images
+from likewise.data.source import left_out
 from likewise.training.machine import Machine
 from likewise.training.processes import is_first_process, own_device
 
@@ -55,7 +56,7 @@ def say_broken(broken: Mapping[str, str], console: Console) -> None:
     shown = [f"  {key}: {reason}" for key, reason in list(broken.items())[:5]]
     more = len(broken) - len(shown)
     console.print(
-        f"{len(broken)} broken images are left out:",
+        f"{left_out(len(broken))}:",
         *shown,
         *([f"  and {more} more"] if more else []),
         sep="\n",

@@ -64,9 +64,11 @@ class StopSignals(L.Callback):
         """Begin to listen; Lightning has set its own handlers just before."""
         self._speaks = trainer.is_global_zero
         if threading.current_thread() is threading.main_thread():
-            # A signal that is ignored stays so: nohup asks for that.
-            heard = [one for one in HEARD if signal.getsignal(one) != signal.SIG_IGN]
-            self._before = {number: signal.signal(number, self._hear) for number in heard}
+            self._before = {
+                number: signal.signal(number, self._hear)
+                for number in HEARD
+                if not _is_nohup(number)
+            }
 
     def on_train_end(self, trainer: L.Trainer, pl_module: Any) -> None:
         """All is written: there is nothing to wait for any more."""
@@ -92,6 +94,13 @@ class StopSignals(L.Callback):
             # Past all streams and their locks: one may be held by what the signal interrupted.
             with suppress(OSError):  # the terminal may be gone
                 os.write(2, f"\n{STOPPING}\n".encode())
+
+
+def _is_nohup(number: int) -> bool:
+    """A closed terminal that is ignored stays so: nohup asks for that. (A shell that starts a
+    command in the background has Ctrl-C ignored, too, and means the keyboard alone.)"""
+    hangup = getattr(signal, "SIGHUP", None)
+    return number == hangup and signal.getsignal(number) == signal.SIG_IGN
 
 
 def leave_signals_to_the_trainer(worker: int) -> None:

@@ -401,7 +401,7 @@ def test_without_sqlalchemy_it_says_what_to_install():
     code = "import sys; sys.modules['sqlalchemy'] = None; import likewise.annotate.store"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 1
-    assert "pip install 'likewise[annotate]'" in found.stderr.splitlines()[-1]
+    assert "pip install '.[annotate]' in the checkout" in found.stderr.splitlines()[-1]
 
 
 def test_the_store_needs_no_pytorch():

@@ -3,7 +3,9 @@
 try:
     import sqlalchemy  # noqa: F401
 except ImportError as error:
-    raise ImportError("a project needs SQLAlchemy: pip install 'likewise[annotate]'") from error
+    raise ImportError(
+        "a project needs SQLAlchemy: pip install '.[annotate]' in the checkout"
+    ) from error
 
 from likewise.annotate.store.engines import NotSaved
 from likewise.annotate.store.leases import Lease

@@ -61,7 +61,9 @@ def open_engine(project: str | Path) -> tuple[Engine, str]:
             pool_pre_ping=True,  # a database that was restarted costs nobody an error
         )
     except ImportError as error:
-        raise ImportError("PostgreSQL needs psycopg: pip install 'likewise[postgresql]'") from error
+        raise ImportError(
+            "PostgreSQL needs psycopg: pip install '.[postgresql]' in the checkout"
+        ) from error
     shown = url.difference_update_query(SECRETS)
     return engine, shown.render_as_string(hide_password=True)
 
