@@ -224,7 +224,7 @@ def read_until(process: subprocess.Popen[str], text: str) -> None:
     raise AssertionError("".join(seen))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_processes_that_decode_get_the_signal_too_and_finish_the_step(
     number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -400,19 +400,3 @@ def test_half_precision_is_named_where_it_is_used(tmp_path: Path) -> None:
             pictures(24), out=tmp_path / "run", encoder="tiny", epochs=3, batch_size=8, lr=1e30,
             log_every=1, precision="bf16", device="cpu", logger=["csv"],
         )  # fmt: skip
-
-
-def test_a_signal_that_is_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As nohup asks for."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        signals = StopSignals()
-        trainer: Any = SimpleNamespace(is_global_zero=True)
-        signals.on_train_start(trainer, None)
-        os.kill(os.getpid(), signal.SIGHUP)
-        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN and not signals.received
-        assert signal.getsignal(signal.SIGTERM) == signals._hear
-        signals.close()
-        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)

@@ -11,10 +11,8 @@ from typing import Any
 
 import lightning as L
 
-HEARD = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-)
-"""What asks a training to stop: Ctrl-C, what schedulers of clusters send, a closed terminal."""
+HEARD = (signal.SIGINT, signal.SIGTERM)
+"""What asks a training to stop: Ctrl-C, and what schedulers of clusters send."""
 
 
 STOPPING = "stopping after this step; once more stops at once"
@@ -64,11 +62,7 @@ class StopSignals(L.Callback):
         """Begin to listen; Lightning has set its own handlers just before."""
         self._speaks = trainer.is_global_zero
         if threading.current_thread() is threading.main_thread():
-            self._before = {
-                number: signal.signal(number, self._hear)
-                for number in HEARD
-                if not _is_nohup(number)
-            }
+            self._before = {number: signal.signal(number, self._hear) for number in HEARD}
 
     def on_train_end(self, trainer: L.Trainer, pl_module: Any) -> None:
         """All is written: there is nothing to wait for any more."""
@@ -94,13 +88,6 @@ class StopSignals(L.Callback):
             # Past all streams and their locks: one may be held by what the signal interrupted.
             with suppress(OSError):  # the terminal may be gone
                 os.write(2, f"\n{STOPPING}\n".encode())
-
-
-def _is_nohup(number: int) -> bool:
-    """A closed terminal that is ignored stays so: nohup asks for that. (A shell that starts a
-    command in the background has Ctrl-C ignored, too, and means the keyboard alone.)"""
-    hangup = getattr(signal, "SIGHUP", None)
-    return number == hangup and signal.getsignal(number) == signal.SIG_IGN
 
 
 def leave_signals_to_the_trainer(worker: int) -> None:
