@@ -480,6 +480,14 @@ class TestResuming:
         start.unlink()
         again = likewise.train(resume=out).encoder()[0].state_dict()
         assert all(torch.equal(weights[name], again[name]) for name in weights)
+        # Without a checkpoint it begins anew, from them.
+        (out / "summary.json").unlink()
+        (out / "checkpoints/last.ckpt").unlink()
+        with pytest.raises(UsageError, match="start.safetensors"):
+            likewise.train(resume=out)
+        shutil.copy(run / "encoder.safetensors", start)
+        anew = likewise.train(resume=out).encoder()[0].state_dict()
+        assert all(torch.equal(weights[name], anew[name]) for name in weights)
 
     def test_the_config_says_what_the_recipe_and_the_images_decided(self, run: Path) -> None:
         config = Run.open(run).config

@@ -224,3 +224,18 @@ def test_torchrun_and_the_arguments_have_to_agree(monkeypatch: pytest.MonkeyPatc
     join_torchrun({"devices": 2, "nodes": 2})
     with pytest.raises(ValueError, match="torchrun has started 2 a node on 2"):
         join_torchrun({"devices": 4, "nodes": 1})
+
+
+@pytest.mark.parametrize(
+    "told", [{"SLURM_NTASKS": "2"}, {"RANK": "0", "WORLD_SIZE": "2"}], ids=["slurm", "others"]
+)
+def test_machines_that_others_have_brought_together_need_no_address(
+    told: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLURM_NTASKS", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="MASTER_ADDR"):
+        join_torchrun({"devices": 1, "nodes": 2})
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    join_torchrun({"devices": 1, "nodes": 2})

@@ -11,6 +11,7 @@ import likewise
 from likewise.data import open_source
 from likewise.evaluation import knn_accuracy
 from likewise.training import RECIPES
+from likewise.training.choices import choose_views
 
 CLASSES, EACH, SIZE = 4, 64, 16
 
@@ -64,3 +65,11 @@ def test_labels_are_learned_with_the_recipes_own_optimiser(name: str, tmp_path: 
 )
 def test_large_images_have_the_views_of_the_paper(name: str, small: str, large: str) -> None:
     assert [RECIPES[name].views_of(size) for size in (32, 63, 64, 224)] == [small] * 2 + [large] * 2
+
+
+def test_the_views_of_a_training_are_those_of_its_size() -> None:
+    for size, expected in ((32, "simclr"), (64, "moco-v2")):
+        config = {"views": None, "image_size": size, "data": "photos/"}
+        assert choose_views(RECIPES["moco-v2"], config) == expected
+        digits = {**config, "data": "digits"}
+        assert choose_views(RECIPES["moco-v2"], digits) == "digits"
